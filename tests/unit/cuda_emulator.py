@@ -31,7 +31,7 @@ from emulated_mma import (
     store_piece_across,
 )
 from half_memory import ROUND, HalfMemory
-from taking_turns import Barrier, Crew
+from taking_turns import Barrier, Crew, Workers
 
 from irkit.bfloat16 import is_half
 from irkit.dialects.fused import multiply_add
@@ -486,7 +486,7 @@ def run_text(
     """Run all rTasks of the kernel that a text defines, or the one of number `only`, each shared by a cluster
     of `ranks` blocks."""
     pointers = [_pointer(a) for a in arrays]
-    code = compile(plain(text), "<template>", "exec")
+    code, workers = compile(plain(text), "<template>", "exec"), Workers()
     for task in range(tasks) if only is None else (only,):
         crew = Crew(task)
         cluster = [Block(threads, shared_bytes, crew) for _ in range(ranks)]
@@ -504,4 +504,5 @@ def run_text(
             names["block_count"] = lambda: tasks * ranks
             exec(code, names)
             works += [functools.partial(work, n, block, names, task) for n in range(threads)]
-        crew.run(works)
+        crew.run(works, workers)
+    workers.end()

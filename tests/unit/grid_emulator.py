@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import functools
 import random
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from cuda_emulator import Block, names_of
 from fake_cuda import FakeDriver
-from taking_turns import Crew
+from taking_turns import Crew, Workers
 
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 
@@ -44,9 +46,7 @@ class Grid:
 
     def __init__(self, blocks: int, threads: int, seed: int) -> None:
         self.random, self.threads = random.Random(seed), threads
-        self.turn = [threading.Lock() for _ in range(blocks * threads)]
-        for turn in self.turn:
-            turn.acquire()
+        self.count, self.turn = blocks * threads, list[Any]()
         # By block.
         self.ready = [set(range(n * threads, (n + 1) * threads)) for n in range(blocks)]
         self.sleeping: dict[int, int] = {}
@@ -55,21 +55,17 @@ class Grid:
         self.favourite = 0
         self.over = threading.Event()
 
-    def run(self, work: Any) -> None:
-        """`work(number)` of every thread. Raises what the first that fails raised."""
-        workers = [
-            threading.Thread(target=self._live, args=(n, work), daemon=True)
-            for n in range(len(self.turn))
-        ]
-        for worker in workers:
-            worker.start()
+    def run(self, work: Any, workers: Workers) -> None:
+        """`work(number)` of every thread. Raises what the first that fails raised; the workers are of no use
+        then."""
+        for n in range(self.count):
+            self.turn.append(workers.taken(functools.partial(self._live, n, work)).turn)
         self._next()
         assert self.over.wait(_PATIENCE_S), "the emulated grid takes too long"
         if self.problem is not None:
             raise self.problem
 
     def _live(self, number: int, work: Any) -> None:
-        self.turn[number].acquire()
         if self.problem is not None:
             return
         try:
@@ -156,6 +152,12 @@ class EmulatedDriver(FakeDriver):
         self._texts: dict[int, tuple[LaunchFacts, Any]] = {}
         self._captured: list[Any] | None = None
         self._recorded: dict[int, list[Any]] = {}
+        self._workers = self._new_workers()
+
+    def _new_workers(self) -> Workers:
+        workers = Workers()
+        weakref.finalize(self, workers.end)
+        return workers
 
     def _cuMemAlloc(self, size: int) -> tuple[int]:
         assert self._free + size <= _SHARED_FROM
@@ -224,7 +226,12 @@ class EmulatedDriver(FakeDriver):
             of_block["local"].thread = number % facts.threads
             of_block[entry](*(np.int64(a) for a in arguments))
 
-        grid.run(work)
+        try:
+            grid.run(work, self._workers)
+        except BaseException:
+            self._workers.end()
+            self._workers = self._new_workers()
+            raise
 
 
 class _Names:

@@ -7,9 +7,11 @@ but for now and then, so that a warp runs far ahead of others.
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 
@@ -21,6 +23,50 @@ class _Stopped(BaseException):
     """Another thread has failed."""
 
 
+class Workers:
+    """Threads that are kept: to start one takes longer than what most of them do."""
+
+    def __init__(self) -> None:
+        self._idle: list[_Worker] = []
+        self.ended = False
+
+    def taken(self, work: Callable[[], None]) -> _Worker:
+        """A thread that does a work as soon as it has its turn."""
+        worker = self._idle.pop() if self._idle else _Worker(self)
+        worker.work = work
+        return worker
+
+    def back(self, worker: _Worker) -> None:
+        self._idle.append(worker)
+
+    def end(self) -> None:
+        """Let them end, those that are at work behind it."""
+        self.ended = True
+        for worker in self._idle:
+            # Where a crew has failed all have a turn.
+            if worker.turn.locked():
+                worker.turn.release()
+
+
+class _Worker:
+    def __init__(self, workers: Workers) -> None:
+        self.turn = threading.Lock()
+        self.turn.acquire()
+        self.work: Callable[[], None] | None = None
+        threading.Thread(target=self._live, args=(workers,), daemon=True).start()
+
+    def _live(self, workers: Workers) -> None:
+        while True:
+            self.turn.acquire()
+            if self.work is None:
+                return
+            self.work()
+            self.work = None
+            workers.back(self)
+            if workers.ended:
+                return
+
+
 class Crew:
     """Threads of which one runs at a time."""
 
@@ -29,41 +75,39 @@ class Crew:
         self._ready: list[Any] = []
         self._turns: list[Any] = []
         self._local = threading.local()
-        self._left = 0
+        self._ended: list[None] = []
+        self._over: SimpleQueue[None] = SimpleQueue()
         self._problem: BaseException | None = None
 
-    def run(self, works: Sequence[Callable[[], None]]) -> None:
-        """All works, each by a thread. Raises what the first that fails raised, and StuckError."""
-        self._turns = [threading.Lock() for _ in works]
-        self._left = len(works)
-        workers: list[threading.Thread] = []
-        for turn, work in zip(self._turns, works, strict=True):
-            turn.acquire()
-            workers.append(threading.Thread(target=self._live, args=(turn, work), daemon=True))
-        for worker in workers:
-            worker.start()
+    def run(self, works: Sequence[Callable[[], None]], workers: Workers | None = None) -> None:
+        """All works, each by a thread. Raises what the first that fails raised, and StuckError; the workers
+        are of no use then."""
+        crew = workers or Workers()
+        for work in works:
+            worker = crew.taken(functools.partial(self._live, len(self._turns), work))
+            self._turns.append(worker.turn)
         self._ready = self._turns[:]
         self._next()
-        for worker in workers:
-            worker.join()
+        self._over.get()
+        if workers is None or self._problem is not None:
+            crew.end()
         if self._problem is not None:
             raise self._problem
 
-    def _live(self, turn: Any, work: Callable[[], None]) -> None:
-        self._local.turn = turn
-        turn.acquire()
+    def _live(self, number: int, work: Callable[[], None]) -> None:
+        self._local.turn = self._turns[number]
         try:
             if self._problem is None:
                 work()
         except _Stopped:
-            return
+            pass
         except BaseException as problem:
             self._fail(problem)
-            return
-        if self._problem is None:
-            self._left -= 1
-            if self._left:
-                self._next()
+        self._ended.append(None)
+        if len(self._ended) == len(self._turns):
+            self._over.put(None)
+        elif self._problem is None:
+            self._next()
 
     def _fail(self, problem: BaseException) -> None:
         self._problem = problem
@@ -74,7 +118,8 @@ class Crew:
     def _next(self) -> None:
         ready = self._ready
         if not ready:
-            self._fail(StuckError(f"{self._left} threads wait for each other"))
+            left = len(self._turns) - len(self._ended)
+            self._fail(StuckError(f"{left} threads wait for each other"))
             return
         if self._random.random() < 0.02:
             at = self._random.randrange(len(ready))

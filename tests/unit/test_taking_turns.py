@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import pytest
-from taking_turns import Barrier, Crew, StuckError
+from taking_turns import Barrier, Crew, StuckError, Workers
 
 
 def order(seed: int, threads: int = 8, rounds: int = 20) -> list[tuple[int, int]]:
@@ -93,3 +94,22 @@ def test_sleepers_go_on_when_they_are_woken() -> None:
 
     crew.run([waits, wakes, ready.wait])
     assert said == ["go", "gone"]
+
+
+def test_threads_are_kept_and_end() -> None:
+    workers, threads = Workers(), set[threading.Thread]()
+    for _ in range(5):
+        crew = Crew()
+        barrier = Barrier(crew, 4)
+
+        def work(barrier: Barrier) -> None:
+            threads.add(threading.current_thread())
+            barrier.wait()
+
+        crew.run([functools.partial(work, barrier)] * 4, workers)
+    # The last to end may not be back when the next crew begins.
+    assert len(threads) <= 8
+    workers.end()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
