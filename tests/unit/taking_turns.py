@@ -8,6 +8,7 @@ but for now and then, so that a warp runs far ahead of others.
 from __future__ import annotations
 
 import functools
+import os
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +22,15 @@ class StuckError(Exception):
 
 class _Stopped(BaseException):
     """Another thread has failed."""
+
+
+def _stay_on_one_core() -> None:
+    """This thread, as all of its process: to wake a thread of another core takes far longer. Processes of
+    tests side by side have different ones."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        os.sched_setaffinity(0, {cores[number % len(cores)]})
 
 
 class Workers:
@@ -56,6 +66,7 @@ class _Worker:
         threading.Thread(target=self._live, args=(workers,), daemon=True).start()
 
     def _live(self, workers: Workers) -> None:
+        _stay_on_one_core()
         while True:
             self.turn.acquire()
             if self.work is None:
