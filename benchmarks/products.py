@@ -123,7 +123,7 @@ def _cases() -> Iterator[Case]:
 
 CASES = {c.name: c for c in _cases()}
 PRECISIONS = ("float32", "tf32", "bf16")
-_PRECISE = ("mma", "packed", "fed", "boxes")
+_PRECISE = ("mma", "packed", "fed", "boxes", "held")
 """Parts of the names of rKernels that do less where less precision is granted."""
 
 
@@ -151,8 +151,12 @@ def program(job: Job) -> Built | None:
     import irkit
 
     module = irkit.parse(job.case.text(job.precision))
-    packed = job.rkernel.startswith("product.packed")
-    made = Prepared.of(job.case.name, module, job.device, packed)
+    # What is not held in registers, where it is cut into parts, is packed alone.
+    only = ""
+    if job.rkernel.startswith("product.held") and job.precision == "float32":
+        only = "second" if "held_rows" in job.rkernel else "first"
+    packed = job.rkernel.startswith("product.packed") or only != ""
+    made = Prepared.of(job.case.name, module, job.device, packed, only=only)
     op = _product_of(made)
     root = root_of(op)
     found = [k for k in registry.candidates("cuda", root) if k.name == job.rkernel]

@@ -76,10 +76,11 @@ class Prepared:
 
     @staticmethod
     def of(
-        name: str, model: Any, device: str, packed: bool | None = None, whole: bool = False
-    ) -> Prepared:
+        name: str, model: Any, device: str, packed: bool | None = None, whole: bool = False,
+        only: str = "",
+    ) -> Prepared:  # fmt: skip
         """A model brought to the task level; `packed`: all products of matrices are of packed terms, or none;
-        `whole`: no attention is cut into parts of the keys.
+        `only`: of packed ones this operand alone; `whole`: no attention is cut into parts of the keys.
 
         Raises what `irkit.compile` raises.
         """
@@ -95,7 +96,8 @@ class Prepared:
         text = level_pipeline("task", device)
         own = f'pack-products{{device="{device}"}}'
         if packed is not None:
-            text = text.replace(f"{own},", f"{own[:-1]} always=true}}," if packed else "")
+            how = f' always=true only="{only}"' if only else " always=true"
+            text = text.replace(f"{own},", f"{own[:-1]}{how}}}," if packed else "")
         with library_errors():
             PipelineRunner(ctx).run(imported.module, build_pipeline(text, all_passes()))
         return Prepared(name, imported.module, ctx, imported.info, find_device(device))

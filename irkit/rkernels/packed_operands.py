@@ -22,6 +22,21 @@ def packed_operands(product: Product) -> tuple[te.PrepackedOp, te.PrepackedOp] |
     return (a, b) if alike and a.terms.value.data == 1 else None
 
 
+def packed_alone(product: Product) -> int | None:
+    """The number of the only operand that is packed, the other being as it lies in memory; None if there is
+    none."""
+    packed = [
+        i for i in (product.a, product.b) if isinstance(product.op.inputs[i].owner, te.PrepackedOp)
+    ]
+    if len(packed) != 1:
+        return None
+    owner = product.op.inputs[packed[0]].owner
+    assert isinstance(owner, te.PrepackedOp)
+    alike = owner.precision.data == precision_of(product.op).value
+    whole = owner.depth.value.data == product.extent(product.k)
+    return packed[0] if alike and whole else None
+
+
 def packing_of(product: Product) -> Precision | None:
     """What the terms of a product of matrices are packed as; None where they cannot be."""
     elements = {tensor_type(product.op.inputs[i]).element_type for i in (product.a, product.b)}

@@ -17,6 +17,7 @@ from typing import Any
 import emulated_attention
 import emulated_bulk as bulk
 import emulated_bytes
+import emulated_columns
 import emulated_wgmma as wgmma
 import emulated_wgmma_parts
 import numpy as np
@@ -455,6 +456,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "packed_node": packed_node,
         **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
         **emulated_wgmma_parts.names(shuffle, lambda: block.local.thread, block.copies),
+        **emulated_columns.names(block.exchange, lambda: block.local.thread % 32),
         **APPROXIMATIONS,
         **emulated_bytes.NAMES,
         **ROUND,

@@ -251,7 +251,7 @@ PROGRAMS = {
     ),
     "product in TF32": text(
         "gemm",
-        "tensor<64x64xf32>, tensor<64x64xf32>, tensor<64xf32>",
+        "tensor<64x256xf32>, tensor<64x256xf32>, tensor<64xf32>",
         "tensor<64x64xf32>",
         _BY_ROWS,
         granted='attributes {irkit.precision = "tf32"}',
@@ -395,11 +395,14 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     monkeypatch.setattr("benchmarks.rtask_times._FACTOR", 1e9)
     seen = set[str]()
     # Terms are packed on a GPU alone.
-    ways = (False, True) if name == "h200" else (False,)
+    ways = [(False, ""), (True, "")] if name == "h200" else [(False, "")]
     # Both products with a matrix are one op on a CPU alone.
     programs = [p for n, p in PROGRAMS.items() if n != "both products" or name == "cpu2"]
-    for module, packed in itertools.product(programs, ways):
-        prepared = Prepared.of("test", irkit.parse(module), name, packed)
+    jobs = list(itertools.product(programs, ways))
+    if name == "h200":
+        jobs += [(PROGRAMS["product of few rows"], (True, only)) for only in ("first", "second")]
+    for module, (packed, only) in jobs:
+        prepared = Prepared.of("test", irkit.parse(module), name, packed, only=only)
         for number, variant in enumerate(prepared.variants(prepared.device.veus)):
             # Variants differ in the heaviest rOperator alone, of which an rKernel is chosen.
             if number == 0:

@@ -10,6 +10,7 @@ import cuda_emulator
 import ml_dtypes
 import numpy as np
 import pytest
+from emulated_bulk import BoxMap
 from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
@@ -119,6 +120,10 @@ def run(
     families.find(rkernel.family).bind(binder)
     given = {"THREAD": "thread_index()", "THREADS": 256, "VECTOR": 1, **parameters(root)}
     names = {**binder.binding.names, **ranked(ranks), **{k: str(v) for k, v in given.items()}}
+    named = {name: f"map{n}" for n, name in enumerate(rkernel.maps)}
+    names |= {**named, "MAPS": ", ".join(named.values())}
+    boxed = [made(root, given) for made in rkernel.maps.values()]
+    arrays = [*arrays, *(BoxMap(arrays[one.operand], one) for one in boxed)]
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     text = "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body])
     cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18, only, ranks=ranks)

@@ -158,6 +158,14 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     publish_tiles,
     same_in_warp,
 )
+from irkit.runtime.intrinsics.cuda_wgmma_columns import (
+    column_products,
+    column_terms,
+    cut_columns,
+    first_products,
+    other_products,
+    taken_over,
+)
 from irkit.runtime.intrinsics.cuda_wgmma_parts import (
     cut_weights,
     further_apart,

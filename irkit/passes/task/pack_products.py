@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -157,15 +158,24 @@ class Packer:
         return result
 
 
+_WAYS: dict[str, Callable[[list[Packing]], list[list[Packing]]]] = {
+    "": lambda found: [found, found[:1], found[1:]],
+    "first": lambda found: [found[:1]],
+    "second": lambda found: [found[1:]],
+}
+"""Which operands are packed together, by what is asked for."""
+
+
 @dataclass(frozen=True)
 class PackProducts(ModulePass):
     """Pack the terms of products, so that tensor cores read them as they lie, where `device` can.
 
-    Of a product of matrices both operands are packed: constants here, the rest by a launch, one for
-    all products that read it. A product is given its packed terms beside its operands (`te.prepacked`), from
-    which it is summed where the terms' parts do not suffice. Done where the estimated time of the product and
-    of what packs its operands is less than that of the product as it is; with `always`, of all products of
-    matrices. No value changes.
+    Of a product of matrices both operands are packed, or one alone: constants here, the rest by a launch, one
+    for all products that read it. A product is given its packed terms beside its operands (`te.prepacked`),
+    from which it is summed where the terms' parts do not suffice. Done where the estimated time of the
+    product and of what packs its operands is less than that of the product as it is, in the way that takes
+    the least; with `always`, of all products of matrices, both operands. With `only`, no more than the
+    `first` or the `second` operand is packed. No value changes.
 
     ```mlir
     %y = task.launch @gemm_0(%x, %w)
@@ -182,8 +192,11 @@ class PackProducts(ModulePass):
     produces: ClassVar[str] = "task"
     device: str = "cpu"
     always: bool = False
+    only: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.only not in _WAYS:
+            raise UnsupportedError(f"only={self.only!r}: expected 'first' or 'second'")
         device = device_of(self.device)
         if device.kind != "cuda" or not device.architecture.has_wgmma:
             return
@@ -198,12 +211,14 @@ class PackProducts(ModulePass):
             if isinstance(found, str):
                 missed(roperator, RULE, "{}", found)
                 continue
-            gain = _gain(op, roperator, found, launches, device, packer.weights)
+            ways = _WAYS[self.only](found)
+            gains = [_gain(op, roperator, w, launches, device, packer.weights) for w in ways]
+            gain = gains[0] if self.always else max(gains)
             if gain <= 0 and not self.always:
                 missed(roperator, RULE, "an estimated {:.0f} ns more", -gain)
                 continue
             applied(roperator, RULE, "an estimated {:.0f} ns less", gain)
-            _rewrite(roperator, found, launches, packer)
+            _rewrite(roperator, ways[gains.index(gain)], launches, packer)
 
 
 def _rewrite(

@@ -113,7 +113,11 @@ def _matrix(binder: Binder, product: Product) -> None:
 
 def _packed(binder: Binder, product: Product) -> None:
     """`PACKED_A`, `PACKED_B` and how many groups of rows they have, `GROUPS_A` and `GROUPS_B`, where operands
-    are packed."""
+    are packed; else an operand in memory as it is, of no groups: templates read one or the other."""
+    names, found = binder.binding.names, windows(product)
+    names |= {"PACKED_A": names["A"], "GROUPS_A": "0"}
+    if found is not None:
+        names |= {"PACKED_B": f"p{found[0].index}", "GROUPS_B": "0"}
     for letter, number in (("A", product.a), ("B", product.b)):
         owner = product.op.inputs[number].owner
         if isinstance(owner, te.PrepackedOp):

@@ -120,9 +120,9 @@ def packed_magnitudes(
         least, most = args[:2]
         for i in range(4):
             held = b.and_(b.extract_element(four, I32(i)), I32(0x7FFF7FFF))
-            before = _of_halves(b, "add.u16x2", held, I32(0xFFFFFFFF))
-            least = b.select(args[4], _of_halves(b, "min.u16x2", least, before), least)
-            most = b.select(args[4], _of_halves(b, "max.u16x2", most, held), most)
+            before = of_halves(b, "add.u16x2", held, I32(0xFFFFFFFF))
+            least = b.select(args[4], of_halves(b, "min.u16x2", least, before), least)
+            most = b.select(args[4], of_halves(b, "max.u16x2", most, held), most)
         return context.make_tuple(b, types.UniTuple(types.uint32, 2), [least, most])
 
     u32 = types.uint32
@@ -130,7 +130,7 @@ def packed_magnitudes(
     return types.UniTuple(u32, 2)(*given), generate
 
 
-def _of_halves(builder: Any, name: str, x: Any, y: Any) -> Any:
+def of_halves(builder: Any, name: str, x: Any, y: Any) -> Any:
     kind = ir.FunctionType(I32, [I32, I32])
     code = ir.InlineAsm(kind, f"{name} $0, $1, $2;", "=r,r,r", side_effect=False)
     return builder.call(code, [x, y])

@@ -1,10 +1,24 @@
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true}' | filecheck %s
+// RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true only=first}' | filecheck %s --check-prefix=FIRST
+// RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true only=second}' | filecheck %s --check-prefix=SECOND
+// RUN: not irkit-opt %s -p 'form-roperators,pack-products{device=h200 only=third}' 2>&1 | filecheck %s --check-prefix=THIRD
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200}' | filecheck %s --check-prefix=SMALL
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=a100 always=true}' | filecheck %s --check-prefix=SMALL
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=test4 always=true}' | filecheck %s --check-prefix=SMALL
 
 // A small product is better read as it is, and only warp groups read packed terms.
 // SMALL-NOT: te.pack
+
+// Of one operand alone: x for both products, or the weights of each.
+// FIRST: te.prepacked {{%\S+}}, {{%\S+}} {precision = "float32", terms = 1 : i64, depth = 40 : i64}
+// FIRST-NOT: terms = 0
+// FIRST: task.launch @pack_0(
+// FIRST-NOT: task.launch @pack_
+// SECOND: te.prepacked {{%\S+}}, {{%\S+}} {precision = "float32", terms = 0 : i64, depth = 40 : i64}
+// SECOND-NOT: terms = 1
+// SECOND: task.launch @pack_0(
+// SECOND: task.launch @pack_0(
+// THIRD: pass 'pack-products' failed: only='third': expected 'first' or 'second'
 
 // x is packed once for both products, and each product has its terms beside its operands.
 // CHECK-LABEL: task.roperator @gemm_0(
