@@ -39,6 +39,7 @@ from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.packed_operands import packing_of
+from irkit.rkernels.rkernel import RKernel
 from irkit.schedule.model import VDevice
 from irkit.weights import WeightStore
 
@@ -212,7 +213,7 @@ class PackProducts(ModulePass):
                 missed(roperator, RULE, "{}", found)
                 continue
             ways = _WAYS[self.only](found)
-            gains = [_gain(op, roperator, w, launches, device, packer.weights) for w in ways]
+            gains = _Gains(op, roperator, launches, device, packer.weights).of(ways)
             gain = gains[0] if self.always else max(gains)
             if gain <= 0 and not self.always:
                 missed(roperator, RULE, "an estimated {:.0f} ns more", -gain)
@@ -230,27 +231,47 @@ def _rewrite(
         launch.operands = [*launch.arguments, *more]
 
 
-def _gain(
-    module: ModuleOp,
-    op: ROperatorOp,
-    found: list[Packing],
-    launches: list[LaunchOp],
-    device: VDevice,
-    weights: WeightStore,
-) -> float:
-    """What the launches of an rOperator would take less, in ns, by estimate."""
-    if _multiply_adds(op) < SMALLEST:
-        return -math.inf
-    partition = Partition(module, device)
-    with_terms = op.clone()
-    prepack(with_terms, found)
-    gain = len(launches) * (partition.fastest_ns(op.clone()) - partition.fastest_ns(with_terms))
-    for packing in found:
-        values = dict.fromkeys(launch.arguments[packing.number] for launch in launches)
-        for value in values:
-            if constant_array(value, weights) is None:
-                gain -= LAUNCH_NS + partition.fastest_ns(_packing_roperator(value, packing))
-    return gain
+@dataclass(frozen=True)
+class _Gains:
+    """What the launches of an rOperator would take less, in ns, by estimate, were operands packed."""
+
+    module: ModuleOp
+    op: ROperatorOp
+    launches: list[LaunchOp]
+    device: VDevice
+    weights: WeightStore
+
+    def of(self, ways: list[list[Packing]]) -> list[float]:
+        """Of each way to pack them."""
+        if _multiply_adds(self.op) < SMALLEST:
+            return [-math.inf] * len(ways)
+        partition = Partition(self.module, self.device)
+        plain = partition.fastest_ns(self.op.clone())
+        return [
+            len(self.launches) * (plain - self._with_terms(partition, way))
+            - sum(self._packing_ns(partition, packing) for packing in way)
+            for way in ways
+        ]
+
+    def _with_terms(self, partition: Partition, way: list[Packing]) -> float:
+        """What a launch would take with these terms: by an rKernel that reads them, or none."""
+        op = self.op.clone()
+        prepack(op, way)
+        try:
+            return partition.fastest_ns(op, _reads_packed)
+        except UnsupportedError:
+            return math.inf
+
+    def _packing_ns(self, partition: Partition, packing: Packing) -> float:
+        """What packing an operand takes where it is no constant."""
+        values = dict.fromkeys(launch.arguments[packing.number] for launch in self.launches)
+        made = [v for v in values if constant_array(v, self.weights) is None]
+        each = (partition.fastest_ns(_packing_roperator(v, packing)) for v in made)
+        return sum(LAUNCH_NS + ns for ns in each)
+
+
+def _reads_packed(rkernel: RKernel) -> bool:
+    return any(name.startswith("PACKED_") for name in rkernel.vectors)
 
 
 def _multiply_adds(op: ROperatorOp) -> int:

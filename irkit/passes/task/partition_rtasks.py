@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -90,6 +90,10 @@ def _alternatives(
     }
 
 
+def _any(rkernel: RKernel) -> bool:
+    return True
+
+
 class Partition:
     """Offers rKernels and grids for every rOperator of a module, for one device.
 
@@ -139,14 +143,15 @@ class Partition:
             candidates = [one for one in candidates if one not in refused]
         raise self._none(op, reasons)
 
-    def fastest_ns(self, op: ROperatorOp) -> float:
-        """The estimated time of an rOperator that has the device to itself, in ns, in the fastest legal way.
+    def fastest_ns(self, op: ROperatorOp, wanted: Callable[[RKernel], bool] = _any) -> float:
+        """The estimated time of an rOperator that has the device to itself, in ns, in the fastest legal way
+        by an rKernel that is `wanted`.
 
         Asks for what is legal until the first that is: `alternatives` asks of all that it offers. Raises
         UnsupportedError if there is no legal one.
         """
         root = _root(op)
-        candidates = list(self._candidates(op, root))
+        candidates = list(self._candidates(op, root, wanted))
         reasons: dict[str, None] = {}
         while candidates:
             best = front(candidates, self.device)[0]
@@ -196,11 +201,13 @@ class Partition:
             else:
                 missed(op, "OfferRKernels", "{}: {}", rkernel.name, reason)
 
-    def _candidates(self, op: ROperatorOp, root: Root) -> Iterator[Candidate]:
-        """All rKernels in all grids worth trying."""
+    def _candidates(
+        self, op: ROperatorOp, root: Root, wanted: Callable[[RKernel], bool] = _any
+    ) -> Iterator[Candidate]:
+        """All rKernels that are wanted in all grids worth trying."""
         dynamic = root.parallel[:1] == (DYNAMIC,)
         counts = task_counts(self.device.veus, dynamic=dynamic)
-        for rkernel in self._rkernels(op, root):
+        for rkernel in filter(wanted, self._rkernels(op, root)):
             if rkernel.schedules is not None:
                 if self.most or schedule_on(root.op) is not None:
                     yield from self._scheduled(rkernel, op, root, counts)

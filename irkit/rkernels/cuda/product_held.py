@@ -174,8 +174,9 @@ def map_of_shared(root: Root, p: Parameters) -> Boxed:
 
 # Rows of 128 bytes that come to a multiprocessor while one stage is waited for, and what one takes beside.
 _AT_ONCE, _STAGE = 288, 0.45
-# What a stage takes whose terms are cut, in stages that are waited for, and more by what is shared.
-_CUT, _SHARED = 1.65, 0.0125
+# What a stage takes whose terms are cut, in stages that are waited for, more by what is shared, and more
+# where many ask for that.
+_CUT, _SHARED, _ASKED = 1.5, 0.0113, 0.19
 # The share of either that is left where few multiprocessors ask for terms; from so many blocks on all share
 # what there is.
 _FEW, _MANY = 0.5, 128
@@ -206,7 +207,9 @@ def _work(tile: Mapping[str, int]):
         crowd = min(max(math.prod(part.grid) * blocks / _MANY, _FEW), 1.0)
         each = _STAGE + slices * (tile["SHARED"] + tile["HELD"]) * crowd / _AT_ONCE
         if KINDS[precision_of(part.root.op)] == SPLIT:
-            each = (_CUT + _SHARED * tile["SHARED"]) * (0.87 + 0.2 * crowd)
+            # Groups that hold the same each ask for all that is shared.
+            asked = _ASKED * crowd if slices > 1 else 0.0
+            each = (_CUT + _SHARED * tile["SHARED"]) * (1 + asked)
         ends = work(tile=count * (1 + met(area, blocks) + area / 24576))
         one = ends + work(stage=own * each) + part.store * (part.elements / blocks)
         return one * rounds(part, blocks)
