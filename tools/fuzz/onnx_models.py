@@ -21,6 +21,7 @@ from irkit.errors import IrkitError
 from irkit.frontends import import_model
 from irkit.interp import run_module
 from tools.fuzz.finding import Finding, TookTooLong, limit
+from tools.fuzz.onnx_peer import peer
 
 SECONDS = 20.0
 LARGEST = 200_000
@@ -159,7 +160,7 @@ def _compared(model: ModelProto, imported: Any) -> str | None:
         except KeyError:
             return None
         inputs[value.name] = (rng.standard_normal(shape) * 3).astype(dtype)
-    want = _reference(model, inputs)
+    want = peer().outputs(model.SerializeToString(), inputs)
     if want is None:
         return None
     if imported.info.string_steps:
@@ -194,19 +195,6 @@ def _is_rounded_each_step(
     except Exception:  # of any kind, for what it does not run
         return False
     return wanted.dtype == found.dtype and wanted.shape == found.shape and _close(found, wanted)
-
-
-def _reference(model: ModelProto, inputs: dict[str, Any]) -> list[Any] | None:
-    import onnxruntime
-
-    settings = onnxruntime.SessionOptions()
-    settings.log_severity_level = 4
-    settings.intra_op_num_threads = 1
-    try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), settings)
-        return session.run(None, inputs)
-    except Exception:  # ONNX Runtime has kinds of its own for what it refuses
-        return None
 
 
 def attempt(rng: random.Random) -> Finding | None:
