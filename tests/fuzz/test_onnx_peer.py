@@ -80,3 +80,11 @@ def test_an_interrupted_request_is_not_answered_later(
     monkeypatch.undo()
     (found,) = peer.outputs(doubled(), {"x": X}) or ()
     np.testing.assert_array_equal(found, 2 * X)
+
+
+def test_what_does_not_start_at_all_is_said(
+    peer: onnx_peer.Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_peer, "_serve", os._exit)
+    with pytest.raises(RuntimeError, match="does not start"):
+        peer.outputs(doubled(), {"x": X})

@@ -9,6 +9,7 @@ from typing import Any
 
 _CONTEXT = multiprocessing.get_context("spawn")
 _SECONDS = 60.0
+_READY = "ready"
 
 
 def _serve(requests: Connection) -> None:
@@ -18,6 +19,7 @@ def _serve(requests: Connection) -> None:
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4
     settings.intra_op_num_threads = 1
+    requests.send(_READY)
     while True:
         try:
             model, inputs = requests.recv()
@@ -38,7 +40,10 @@ class Peer:
         self._requests: Connection | None = None
 
     def outputs(self, model: bytes, inputs: dict[str, Any]) -> list[Any] | None:
-        """What ONNX Runtime makes of a model; None where it refuses it, crashes, or takes a minute."""
+        """What ONNX Runtime makes of a model; None where it refuses it, crashes, or takes a minute.
+
+        Raises RuntimeError where ONNX Runtime itself does not start.
+        """
         if self._requests is None:
             self._start()
         assert self._requests is not None
@@ -61,6 +66,13 @@ class Peer:
         self._process.start()
         # Its end is then told to this one.
         other.close()
+        try:
+            ready = self._requests.recv() == _READY
+        except EOFError:
+            ready = False
+        if not ready:
+            self.end()
+            raise RuntimeError("the process of ONNX Runtime does not start")
 
     def end(self) -> None:
         """End the process, if any."""
