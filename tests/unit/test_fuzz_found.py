@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import irkit
 from irkit.driver.compiler.models import parse
-from irkit.errors import InvalidModelError
+from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends import import_model
 from irkit.interp import run_module
 
@@ -51,3 +51,20 @@ def test_a_graph_whose_name_is_no_text():
     data = helper.make_model(graph).SerializeToString().replace(b"grph", b"\xadrph")
     with pytest.raises(InvalidModelError):
         import_model(ModelProto.FromString(data))
+
+
+def test_a_dimension_that_is_inserted_twice():
+    """It was a StopIteration."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    # What is computed ONNX's own check does not see.
+    b = helper.make_tensor("b", TensorProto.INT64, [2], [1, -3])
+    nodes = [
+        helper.make_node("Mul", ["b", "b"], ["squares"]),
+        helper.make_node("Sub", ["squares", "squares"], ["zeros"]),
+        helper.make_node("Unsqueeze", ["x", "zeros"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], [b])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(UnsupportedError, match=r"axes = \[0, 0\]: one dimension is named twice"):
+        import_model(model)

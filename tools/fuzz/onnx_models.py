@@ -139,7 +139,8 @@ def judge(data: bytes) -> str | None:
             imported = import_model(model)
             imported.module.verify()
             return _compared(model, imported)
-    except IrkitError:
+    except (IrkitError, MemoryError):
+        # What the interpreter has no memory for is a model all the same.
         return None
     except TookTooLong:
         return f"took more than {SECONDS:.0f} s"

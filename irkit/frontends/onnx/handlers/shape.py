@@ -187,6 +187,8 @@ def _unsqueeze(node: Node) -> Sequence[Value]:
     axes = axes_of(node) or []
     rank = len(shape) + len(axes)
     ones = {node.axis(a, rank) for a in axes}
+    if len(ones) < len(axes):
+        node.refuse(f"axes = {list(axes)}", "one dimension is named twice")
     sizes = iter(shape)
     grown = [1 if d in ones else next(sizes) for d in range(rank)]
     return [node.emit(graph.ReshapeOp, node.operand(0), shape=grown)]
