@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from irkit.errors import InvalidInputError
 from irkit.processors import usable_cores
 from irkit.runtime.compile_worker import receive, send, take_step
 from irkit.runtime.fewer_collections import fewer_collections
@@ -73,9 +74,16 @@ def none_left_over() -> Generator[None]:
 
 def _crew_size(step: str, requests: int) -> int:
     worth = requests // UNITS_A_WORKER.get(step, FEW_UNITS)
+    return max(0, min(usable_cores() - 1, worth, _most_workers()))
+
+
+def _most_workers() -> int:
     given = os.environ.get("IRKIT_COMPILE_WORKERS", "")
-    most = int(given) if given.isdecimal() else MOST_WORKERS
-    return max(0, min(usable_cores() - 1, worth, most))
+    if given and not given.isdecimal():
+        raise InvalidInputError(
+            f"IRKIT_COMPILE_WORKERS is {given!r}: a number of processes, or none"
+        )
+    return int(given) if given else MOST_WORKERS
 
 
 def _taken_over() -> subprocess.Popen[bytes] | None:

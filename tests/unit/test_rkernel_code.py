@@ -13,6 +13,7 @@ import pytest
 import irkit
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
+from irkit.errors import InvalidInputError
 from irkit.runtime import code_store, machine_code, side_by_side
 from irkit.runtime.compile_worker import take_step
 from irkit.runtime.forms import form_of
@@ -265,9 +266,7 @@ def test_a_worker_that_hangs_is_given_up(artifacts, gathered, monkeypatch):
     assert not [t for t in threading.enumerate() if "_lead" in t.name]
 
 
-@pytest.mark.parametrize(
-    ("given", "workers"), [(None, 7), ("", 7), ("many", 7), ("2", 2), ("0", 0), ("90", 7)]
-)
+@pytest.mark.parametrize(("given", "workers"), [(None, 7), ("", 7), ("2", 2), ("0", 0), ("90", 7)])
 def test_how_many_processes_compile_is_a_users_to_limit(given, workers, monkeypatch):
     monkeypatch.setattr(side_by_side, "usable_cores", lambda: 8)
     monkeypatch.setattr(side_by_side, "MOST_WORKERS", 15)
@@ -276,6 +275,12 @@ def test_how_many_processes_compile_is_a_users_to_limit(given, workers, monkeypa
     else:
         monkeypatch.setenv("IRKIT_COMPILE_WORKERS", given)
     assert side_by_side._crew_size("cpu", 100) == workers
+
+
+def test_a_limit_of_workers_that_is_no_number_is_refused(monkeypatch):
+    monkeypatch.setenv("IRKIT_COMPILE_WORKERS", "few")
+    with pytest.raises(InvalidInputError, match="IRKIT_COMPILE_WORKERS is 'few': a number"):
+        side_by_side._crew_size("cpu", 100)
 
 
 def test_workers_that_are_started_ahead_are_asked_first_and_ended(gathered, monkeypatch):
