@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
+from test_cuda_tiles import model, run_in_groups
 from test_product_packed import Case, pack, roperators, run, shape
 
 from benchmarks.products import Case as Product
@@ -169,3 +171,12 @@ def test_products_are_at_work_while_terms_are_cut(
     for entry in entries:
         resources = compiled.resources()[entry]
         assert resources["stack"] == resources["spill_stores"] == 0, entry
+
+
+@pytest.mark.parametrize("tile", ["columns32x64", "columns64x128"])
+def test_matrices_of_a_batch_are_held_one_after_another(tile: str) -> None:
+    w = np.random.default_rng(1).standard_normal((3, 68, 40)).astype(np.float32)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    own = model([node], (3, 20, 68), (3, 20, 40), {"w": w})
+    variant = f"product.held_{tile}"
+    run_in_groups(variant, registry.find("cuda", variant).literals, own, "tf32", 2e-3)
