@@ -138,8 +138,8 @@ def cut_columns(typing_context: Any, least: Any, most: Any, words: Any) -> Any:
 @intrinsic
 def taken_over(typing_context: Any, words: Any) -> Any:
     """What `cut_columns` has cut while products were at work, in registers of its own, for those that
-    follow: where they are given what is computed meanwhile, the assembler lets none begin before the one
-    before it has ended."""
+    follow: where they are given what is computed meanwhile, the assembler may let none begin before the
+    one before it has ended."""
     made = types.UniTuple(types.uint32, words.count - 2)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
