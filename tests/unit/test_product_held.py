@@ -30,10 +30,10 @@ def product(
     tasks: Any = 1,
     ranks: int = 1,
     only: int | None = None,
+    vector: int = 1,
 ) -> Any:
     """What an rKernel makes of a case, of packed parts of what is shared, if it takes such."""
     rows, known = "held_rows" in variant, {a.shape: a for a in (x, w, np.zeros(case.n, np.float32))}
-    # Which operand of the rOperator is which follows from how the weights lie.
     number = "second" if rows else "first"
     text = f'pack-products{{device="h200" always=true only="{number}"}}'
     ops = roperators(case, *([text] if case.precision == "float32" else []))
@@ -46,7 +46,7 @@ def product(
     def few_stages(root: Any) -> Any:
         """Which are filled again and again."""
         literals = registry.find("cuda", f"product.{variant}").literals(root)
-        return {**literals, "STAGES": 3 * literals["SLICES"]}
+        return {**literals, "STAGES": 3 * literals["SLICES"], "VECTOR": vector}
 
     arrays = [known[shape(a)] for a in op.body.block.args]
     run(op, f"product.{variant}", few_stages, [*arrays, y], tasks, only, ranks)
@@ -116,6 +116,16 @@ def test_what_parts_do_not_hold_is_summed_from_the_operands(variant: str, ranks:
     with np.errstate(all="ignore"):
         want = np.maximum(x.astype(np.float64) @ w.astype(np.float64), 0).astype(np.float32)
     np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("variant", "ranks"), [("held_columns32x64", 1), ("held_columns64x128_by2", 2)]
+)
+def test_operands_that_no_copy_can_take_are_read_one_by_one(variant: str, ranks: int) -> None:
+    case = Case(20, 140, 36)
+    x, w = case.arrays(4)
+    y, want = product(case, x, w, variant, 1, ranks, vector=0), case.want(x, w)
+    assert np.abs(y - want).max() <= 1e-6 * np.abs(want).max()
 
 
 @pytest.mark.parametrize("grid", [[3, 1], [1, 3]], ids=str)

@@ -44,14 +44,12 @@ class Peer:
 
         Raises RuntimeError where ONNX Runtime itself does not start.
         """
-        if self._requests is None:
-            self._start()
-        assert self._requests is not None
         try:
-            self._requests.send((model, inputs))
-            if self._requests.poll(_SECONDS):
-                return self._requests.recv()
-        except (EOFError, OSError):
+            requests = self._requests or self._start()
+            requests.send((model, inputs))
+            if requests.poll(_SECONDS):
+                return requests.recv()
+        except (EOFError, ConnectionError):
             pass
         except BaseException:
             # A time limit, say: what is answered late is no answer to what comes next.
@@ -60,7 +58,7 @@ class Peer:
         self.end()
         return None
 
-    def _start(self) -> None:
+    def _start(self) -> Connection:
         self._requests, other = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=_serve, args=(other,), daemon=True)
         self._process.start()
@@ -71,8 +69,8 @@ class Peer:
         except EOFError:
             ready = False
         if not ready:
-            self.end()
             raise RuntimeError("the process of ONNX Runtime does not start")
+        return self._requests
 
     def end(self) -> None:
         """End the process, if any."""
