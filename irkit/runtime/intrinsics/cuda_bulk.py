@@ -117,20 +117,27 @@ def packed_magnitudes(
         where = b.inttoptr(shared_address(b, *args[2:4]), kind.as_pointer(3))
         four = b.load(where)
         four.align = 16
-        least, most = args[:2]
-        for i in range(4):
-            held = b.and_(b.extract_element(four, I32(i)), I32(0x7FFF7FFF))
-            before = of_halves(b, "add.u16x2", held, I32(0xFFFFFFFF))
-            least = b.select(args[4], of_halves(b, "min.u16x2", least, before), least)
-            most = b.select(args[4], of_halves(b, "max.u16x2", most, held), most)
-        return context.make_tuple(b, types.UniTuple(types.uint32, 2), [least, most])
+        words = [b.extract_element(four, I32(i)) for i in range(4)]
+        low, top = counted_magnitudes(b, args[0], args[1], words)
+        kept = [b.select(args[4], low, args[0]), b.select(args[4], top, args[1])]
+        return context.make_tuple(b, types.UniTuple(types.uint32, 2), kept)
 
     u32 = types.uint32
     given = (u32, u32, staged, types.uint64, types.boolean)
     return types.UniTuple(u32, 2)(*given), generate
 
 
-def of_halves(builder: Any, name: str, x: Any, y: Any) -> Any:
+def counted_magnitudes(b: Any, least: Any, most: Any, words: list[Any]) -> tuple[Any, Any]:
+    """(`least`, `most`) with the magnitudes of words of two bfloat16s, as `packed_magnitudes` has them."""
+    for word in words:
+        size = b.and_(word, I32(0x7FFF7FFF))
+        before = _of_halves(b, "add.u16x2", size, I32(0xFFFFFFFF))
+        least = _of_halves(b, "min.u16x2", least, before)
+        most = _of_halves(b, "max.u16x2", most, size)
+    return least, most
+
+
+def _of_halves(builder: Any, name: str, x: Any, y: Any) -> Any:
     kind = ir.FunctionType(I32, [I32, I32])
     code = ir.InlineAsm(kind, f"{name} $0, $1, $2;", "=r,r,r", side_effect=False)
     return builder.call(code, [x, y])

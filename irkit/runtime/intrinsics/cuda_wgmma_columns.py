@@ -17,7 +17,7 @@ from typing import Any
 
 from irkit.runtime.intrinsics.cuda import SHARED, asm, shared_address
 from irkit.runtime.intrinsics.cuda_attention import literal, unpacked
-from irkit.runtime.intrinsics.cuda_bulk import of_halves
+from irkit.runtime.intrinsics.cuda_bulk import counted_magnitudes
 from irkit.runtime.intrinsics.cuda_mma import SPLIT, TF32
 from irkit.runtime.intrinsics.cuda_wgmma import Stage
 from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer
@@ -106,20 +106,10 @@ def _settled(builder: Any, words: list[Any]) -> list[Any]:
     return unpacked(builder, asm(builder, "", kind, words, ",".join(constraints)), count)
 
 
-def _magnitudes(b: Any, least: Any, most: Any, words: list[Any]) -> tuple[Any, Any]:
-    """(`least`, `most`) with those of first parts, as `cuda_bulk.packed_magnitudes` has them."""
-    for word in words:
-        size = b.and_(word, I32(0x7FFF7FFF))
-        before = of_halves(b, "add.u16x2", size, I32(0xFFFFFFFF))
-        least = of_halves(b, "min.u16x2", least, before)
-        most = of_halves(b, "max.u16x2", most, size)
-    return least, most
-
-
 @intrinsic
 def cut_columns(typing_context: Any, least: Any, most: Any, words: Any) -> Any:
-    """What `column_terms` has read, in three bfloat16 parts, for `column_products`; behind them (`least`,
-    `most`) with the magnitudes of the first parts counted in, as `cuda_bulk.packed_magnitudes` has them."""
+    """What `column_terms` has read, in three bfloat16 parts, for `taken_over`; behind them (`least`, `most`)
+    with the magnitudes of the first parts counted in, as `cuda_bulk.packed_magnitudes` has them."""
     u32 = types.uint32
     made = types.UniTuple(u32, words.count // 2 * PARTS + 2)
 
@@ -128,7 +118,7 @@ def cut_columns(typing_context: Any, least: Any, most: Any, words: Any) -> Any:
         held, (low, top) = unpacked(builder, args[2], words.count), args[:2]
         for first in range(0, len(held), 8):
             parts = packer.parts(held[first : first + 8])
-            low, top = _magnitudes(builder, low, top, parts[0])
+            low, top = counted_magnitudes(builder, low, top, parts[0])
             found += [w for part in parts for w in part]
         return context.make_tuple(builder, made, _settled(builder, [*found, low, top]))
 
@@ -137,9 +127,9 @@ def cut_columns(typing_context: Any, least: Any, most: Any, words: Any) -> Any:
 
 @intrinsic
 def taken_over(typing_context: Any, words: Any) -> Any:
-    """What `cut_columns` has cut while products were at work, in registers of its own, for those that
-    follow: where they are given what is computed meanwhile, the assembler may let none begin before the
-    one before it has ended."""
+    """What `cut_columns` has cut while products were at work, in registers of its own, for `first_products`
+    and `other_products`: where they are given what is computed meanwhile, the assembler may let none begin
+    before the one before it has ended."""
     made = types.UniTuple(types.uint32, words.count - 2)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
