@@ -308,6 +308,31 @@ def test_constants_are_packed_by_the_pass_and_no_value_changes(shape: tuple[int,
     np.testing.assert_array_equal(run_module(imported.module, imported.weights, [x])[0], want[0])
 
 
+@pytest.mark.parametrize("by_k", [True, False])
+def test_a_part_of_an_operand_is_held_to_its_packed_terms(by_k: bool) -> None:
+    """As a task reads them: rows that are read, terms that are read, and all that is packed."""
+    shape = (20, 40) if by_k else (40, 20)
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    right = packed(x, Precision.FLOAT32, 40, by_k)
+    terms, types = f"terms = {int(by_k)} : i64", f"tensor<{shape[0]}x{shape[1]}xf32>"
+    module = irkit.parse(
+        f"""func.func @main(%x: {types}, %p: tensor<2x3x3x8x32xbf16>) -> {types} {{
+      %y = te.prepacked %x, %p {{precision = "float32", {terms}, depth = 40 : i64}}
+        : ({types}, tensor<2x3x3x8x32xbf16>) -> {types}
+      func.return %y : {types}
+    }}"""
+    )
+    read = np.zeros_like(x)
+    read[5:11, 8:17] = x[5:11, 8:17]
+    np.testing.assert_array_equal(run_module(module, {}, [read, right])[0], read)
+    for line in (read[:, 9], read[7]):
+        kept = line.copy()
+        line *= 1.5
+        with pytest.raises(InvalidModelError, match="packed terms are not those of its operand"):
+            run_module(module, {}, [read, right])
+        line[:] = kept
+
+
 def test_packed_terms_of_something_else_are_refused() -> None:
     text = """func.func @main(%x: tensor<8x32xf32>, %p: tensor<1x1x1x8x32xf32>) -> tensor<8x32xf32> {
       %y = te.prepacked %x, %p {precision = "tf32", terms = 1 : i64, depth = 32 : i64}
