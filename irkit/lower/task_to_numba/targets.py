@@ -79,6 +79,7 @@ from irkit.runtime.intrinsics.cpu_planes import copy_every, multiply_planes
 from irkit.runtime.intrinsics.cpu_products import (
     add_tile, multiply_panels, multiply_strided, multiply_tile,
 )
+from irkit.runtime.intrinsics.cpu_quotients import quotient
 from irkit.runtime.intrinsics.cpu_rows import (
     row_from, row_largest, row_largest_ahead, row_maximum, row_minimum, row_squares, row_sum,
 )

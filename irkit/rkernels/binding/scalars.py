@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import (
+    FloatAttr,
     IndexType,
     UnrealizedConversionCastOp,
     bf16,
@@ -25,6 +26,7 @@ from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.types import is_integer, numpy_dtype, ui8, ui16, ui32, ui64
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, is_approximate
+from irkit.rkernels.binding.reciprocals import reciprocal_of
 
 COMBINE = {
     "add": "acc + term",
@@ -191,7 +193,7 @@ _EXACT = (
 
 def scalar_text(op: Operation, operands: Sequence[str]) -> str:
     """One arith or math op on named operands as an expression. Raises UnsupportedError."""
-    template = template_of(op)
+    template = quotient_of(op) or template_of(op)
     have, becomes = op.operands[0].type, op.results[0].type
     text = template.format(
         *operands, t=numba_type(becomes), u=_unsigned_name(have), v=_unsigned_name(becomes)
@@ -199,6 +201,20 @@ def scalar_text(op: Operation, operands: Sequence[str]) -> str:
     if becomes in HALVES and not isinstance(op, _EXACT):
         return f"round_{HALVES[becomes]}({text})"
     return text
+
+
+def quotient_of(op: Operation) -> str | None:
+    """A division by a constant as a call of `quotient`, with places for operands and their type; None where
+    it is none, or is best left as it is."""
+    if not isinstance(op, arith.DivfOp) or not isinstance(op.rhs.owner, arith.ConstantOp):
+        return None
+    value = op.rhs.owner.value
+    assert isinstance(value, FloatAttr)
+    known = reciprocal_of(value.value.data, op.rhs.type)
+    if known is None:
+        return None
+    numbers = ", ".join(f"{{t}}({n!r})" for n in (known.high, known.low, known.least))
+    return f"quotient({{0}}, {{1}}, {numbers})"
 
 
 # To a 16-bit float they would round twice.

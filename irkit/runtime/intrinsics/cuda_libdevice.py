@@ -59,3 +59,13 @@ def fmod(typing_context: Any, x: Any, y: Any) -> Any:
 
     kind = types.float64 if types.float64 in (x, y) else x
     return kind(kind, kind), generate
+
+
+@intrinsic
+def quotient(typing_context: Any, x: Any, y: Any, high: Any, low: Any, least: Any) -> Any:
+    """x / y, of floats of one type: a division, whatever its constant divisor's reciprocal is."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fdiv(arguments[0], arguments[1])
+
+    return x(x, x, x, x, x), generate

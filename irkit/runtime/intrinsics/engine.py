@@ -31,6 +31,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 
+from irkit.runtime.intrinsics.cpu_quotients import DEFINITIONS
 from irkit.runtime.intrinsics.cpu_seldom import PREFIX
 from irkit.runtime.intrinsics.loop_hints import hint_loops
 
@@ -107,8 +108,11 @@ def _optimise(codegen: Any, module: Any) -> None:
     seldom = [f for f in module.functions if f.name.startswith(PREFIX)]
     if not seldom:
         return
-    for function in seldom:
-        function.linkage = Linkage.internal
+    if any(f.is_declaration for f in seldom):
+        module.link_in(llvm.parse_assembly(DEFINITIONS))
+    for function in module.functions:
+        if function.name.startswith(PREFIX):
+            function.linkage = Linkage.internal
     inline = _freed(create_new_module_pass_manager(), _ModulePasses)
     inline.add_always_inliner_pass()
     inline.add_global_dead_code_eliminate_pass()
