@@ -332,6 +332,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "floor": np.floor,
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
         "fma": multiply_add,
+        "quotient": lambda x, y, *reciprocal: x / y,
         "fused": lambda f: f,
         "add_windows": _add_windows,
         "choose_ways": _choose_ways,

@@ -371,6 +371,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "boolean": np.bool_,
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
         "fma": multiply_add,
+        "quotient": lambda x, y, *reciprocal: x / y,
         "within32": lambda index, size: 0 <= index < size,
         "itemsize": lambda p: p.dtype.itemsize,
         "shared_like": lambda p, offset: block.view(p.dtype, offset),
