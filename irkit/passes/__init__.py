@@ -51,6 +51,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "read-as-it-lies": _lazy("passes.graph.read_as_it_lies", "ReadAsItLiesPass"),
     "recompute-parts": _lazy("passes.graph.recompute_parts", "RecomputeParts"),
     "write-out-attention": _lazy("passes.graph.write_out_attention", "WriteOutAttention"),
+    "write-out-softmax": _lazy("passes.graph.write_out_softmax", "WriteOutSoftmax"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
     "recognise-row-expressions": _lazy(

@@ -20,6 +20,7 @@ STANDARD: dict[str, list[str]] = {
         # What follows is of functions without loops.
         "outline-loops",
         "write-out-attention",
+        "write-out-softmax",
         "canonicalize",
         "widen-half",
         "canonicalize",
@@ -57,6 +58,7 @@ STANDARD: dict[str, list[str]] = {
         # Behind what finds the parts of a joined gradient by their pads.
         "pads-to-concat",
         "slice-first",
+        "recognise-softmax",
         "recognise-attention",
         "group-heads",
         "split-attention",
@@ -128,9 +130,10 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-as-it-lies`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
-    `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
-    `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
+    `read-as-it-lies`, `recompute-parts`, `write-out-attention`, `write-out-softmax`, `join-product-sums`,
+    `gather-gates`, `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`,
+    `share-products`, `share-convolutions`, `select-transposed-form`, `recognise-softmax` (of rows, on a CPU
+    alone), `split-attention`, `join-products`, `pack-forests`,
     `compose-views`, `read-matrix-once`, `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`,
     `sink-light-reshapes`, `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`,
     `form-roperators`, `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks`
@@ -143,6 +146,7 @@ def level_pipeline(
                 "read-as-it-lies",
                 "recompute-parts",
                 "write-out-attention",
+                "write-out-softmax",
                 "join-product-sums",
                 "gather-gates",
                 "share-joined-factors",
@@ -171,6 +175,8 @@ def level_pipeline(
                 "pack-filters",
             )
         },
+        # A GPU's blocks go through rows of one another as they are written.
+        "recognise-softmax": _planned("recognise-softmax", device, "rows=true"),
         "partition-rtasks": _partition(device, measure),
         # What is cheap can be computed again without the product that it would be fused with.
         "form-roperators": _planned(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f32, f64, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.passes.gpu import gpu_of
 from irkit.rewriting import Rule, rewrite
 
 
@@ -65,13 +66,23 @@ def softmax(op: graph.DivOp) -> tuple[SSAValue, int]:
     return x, axis
 
 
+def _of_rows(x: SSAValue, axis: int) -> bool:
+    t = tensor_type(x)
+    return axis == t.get_num_dims() - 1 and t.element_type in (f32, f64)
+
+
+@dataclass
 class RecogniseQuotient(Rule):
     """e / sum(e) with e = exp(x - max(x)) = softmax(x)"""
+
+    rows: bool
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter, /):
         try:
             x, axis = softmax(op)
+            if self.rows and not _of_rows(x, axis):
+                raise Apart("it is not one of rows of float32 or float64")
         except Apart as reason:
             return self.no_match(op, "{}", reason)
         made = graph.SoftmaxOp.make([x], {"axis": IntegerAttr(axis, i64)})
@@ -85,6 +96,9 @@ class RecogniseSoftmax(ModulePass):
     The largest element of each row is taken away, as is done everywhere lest exponentials overflow; the
     exponentials are divided by their sum. Nothing else may read the differences, the exponentials or the sum.
     It runs before a function is differentiated too: the derivative of a softmax hangs on its result alone.
+    `device` is the vDevice that is planned for: for a GPU they stay, as elements and sums along rows become
+    one op there (`fuse-rows`). With `rows` also those stay that are not along the last dimension, or not of
+    float32 or float64.
 
     Numeric risk: sums are in another order, and a quotient may be a product with a reciprocal.
 
@@ -102,6 +116,9 @@ class RecogniseSoftmax(ModulePass):
     """
 
     name = "recognise-softmax"
+    device: str = ""
+    rows: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite(op, [RecogniseQuotient()])
+        if gpu_of(self.device) is None:
+            rewrite(op, [RecogniseQuotient(self.rows)])

@@ -1,6 +1,11 @@
 // RUN: irkit-opt %s -p recognise-softmax,dce | filecheck %s
 // RUN: irkit-opt %s -p recognise-softmax --remarks=missed 2>&1 | filecheck %s --check-prefix=WHY
+// RUN: irkit-opt %s -p 'recognise-softmax{device="cpu2" rows=true},dce' | filecheck %s --check-prefix=ROWS
+// RUN: irkit-opt %s -p 'recognise-softmax{device="h200" rows=true},dce' | filecheck %s --check-prefix=GPU
 
+// ROWS-LABEL: func.func @rows
+// ROWS:        graph.softmax
+// GPU-NOT:     graph.softmax
 // CHECK-LABEL: func.func @rows
 // CHECK-NEXT:  %[[Y:.*]] = graph.softmax %x {axis = 1 : i64} : (tensor<?x8xf32>) -> tensor<?x8xf32>
 // CHECK-NEXT:  func.return %[[Y]]
@@ -14,6 +19,8 @@ func.func @rows(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 }
 
 // Along another dimension than the last, put back by reshapes.
+// ROWS-LABEL: func.func @columns
+// ROWS-NOT:   graph.softmax
 // CHECK-LABEL: func.func @columns
 // CHECK-NEXT:  graph.softmax %x {axis = 0 : i64} : (tensor<3x8xf64>) -> tensor<3x8xf64>
 func.func @columns(%x: tensor<3x8xf64>) -> tensor<3x8xf64> {
