@@ -20,7 +20,7 @@ from irkit.runtime.cpu_steps import StepRunner
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.intrinsics.cpu_team import CALL, JOB_WORDS, RANGE
 from irkit.runtime.loading import LoadedModule
-from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
+from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved, worth_measuring
 from irkit.runtime.one_output import Walked, parts_of, with_addresses
 from irkit.runtime.output_memory import LARGE, OutputMemory
 from irkit.runtime.row_call import RowCall
@@ -94,13 +94,8 @@ class CpuExecutor:
             for t in (self.tables.records, self.tables.serial, self.tables.one_row)
         )
         self._no_records = self._serial_records[:0]
-        measured = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
-        self.choice = ModeChoice(
-            "cpu",
-            mode,
-            measured if plan.veus > 1 else measured[:1],
-            not_proved("cpu", plan.modes),
-        )
+        proved = not_proved("cpu", plan.modes)
+        self.choice = ModeChoice("cpu", mode, worth_measuring(plan), proved)
         # Workspaces that no call has. One whose call failed is not put back: its counters may be wrong.
         self._idle: list[Workspace] = []
         self._unwaited = self._records.copy()

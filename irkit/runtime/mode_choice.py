@@ -9,6 +9,7 @@ from typing import Any
 
 from irkit.errors import DeviceError
 from irkit.schedule.modes import Mode
+from irkit.schedule.tables import Program
 
 AUTO = "auto"
 MODES: Mapping[str, tuple[Mode, ...]] = {
@@ -40,6 +41,13 @@ def check_mode(target: str, mode: str) -> None:
 def not_proved(target: str, proved: Collection[str]) -> dict[Mode, str]:
     """The modes of `target` that a proof does not cover, with the reason."""
     return {mode: NOT_PROVED for mode in MODES[target] if mode not in proved}
+
+
+def worth_measuring(program: Program) -> tuple[Mode, ...]:
+    """The modes of a CPU that may be the fastest for a program: what one vEU runs alone, no thread helps."""
+    busy = {v for a in program.appends for v in range(a.first_veu, a.first_veu + a.veus)}
+    several = (Mode.PER_WAVE, Mode.PERSISTENT) if len(busy) > 1 else ()
+    return (Mode.SERIAL, *several)
 
 
 def _enough(seconds: Sequence[float]) -> bool:

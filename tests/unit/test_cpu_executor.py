@@ -232,6 +232,15 @@ def test_only_proved_modes_run(artifact):
     check(executor(artifact, proved=("persistent",)), 1)
 
 
+def test_what_one_veu_runs_alone_is_run_by_the_caller():
+    large = FIXED.replace("8x6", "512x300")
+    for text, modes in ((FIXED, {"serial"}), (large, {"serial", "per-wave", "persistent"})):
+        run = irkit.compile(irkit.parse(text), device="cpu2")._first.executor
+        assert set(run.choice.auto.modes) == modes
+        # Another is run where it is asked for.
+        assert "persistent" in run.choice.allowed
+
+
 def test_fixed_shapes_are_taken_as_they_are_or_looked_at():
     program = irkit.compile(irkit.parse(FIXED), device="cpu2")
     x = RNG.standard_normal((8, 6)).astype(np.float32)
