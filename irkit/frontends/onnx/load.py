@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -69,9 +70,8 @@ def load(
         model, folder = _read(Path(source)), Path(source).parent
     _load_external_data(model, folder)
     _run_check(lambda: make_plain(model))
-    checker: Any = onnx.checker
     with with_types(model):
-        _run_check(lambda: checker.check_model(model))
+        _check(model)
     if not model.graph.output:
         raise InvalidModelError("the ONNX model has no outputs")
     _check_opset(model)
@@ -113,6 +113,15 @@ def _infer_shapes(model: ModelProto, fixed: Sequence[tuple[Dimension, str]] = ()
         raise UnsupportedError(
             f"this ONNX model has no meaning for a batch of {batch}: {reason}"
         ) from None
+
+
+def _check(model: ModelProto) -> None:
+    """ONNX's own checker, of the model and of each of its large weights by itself."""
+    checker: Any = onnx.checker
+    with without_weights(model, shapes=False) as large:
+        _run_check(lambda: checker.check_model(model))
+        for tensor in large:
+            _run_check(functools.partial(checker.check_tensor, tensor))
 
 
 def _run_check(check: Callable[[], object]) -> None:

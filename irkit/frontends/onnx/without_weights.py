@@ -1,29 +1,42 @@
-"""Models as ONNX's shape inference may see them: without the numbers of large weights, which it ignores."""
+"""Models as ONNX's checker and shape inference may see them: without the numbers of large weights."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
-LARGEST = 1 << 16
-"""Bytes of an initializer that it may see: shapes, axes and the like, which it does read, are far less."""
+LARGEST = 1 << 14
+"""Elements of an initializer that they may see: shapes, axes and the like, which they read, are far fewer."""
 
 
 @contextmanager
-def without_weights(model: ModelProto) -> Generator[None]:
-    """While the block runs, one byte stands in `model` for the data of each initializer of more than LARGEST
-    bytes.
+def without_weights(model: ModelProto, shapes: bool = True) -> Generator[list[TensorProto]]:
+    """While the block runs, each initializer of more than LARGEST elements has one byte in the place of its
+    data, or, without `shapes`, no elements; the block is given these initializers as they are.
 
-    Shape inference is given all of a model in one serialised piece, and looks at the type and the shape of
-    a weight alone: hundreds of megabytes would be copied.
+    Both are given all of a model in one serialised piece: hundreds of megabytes would be copied several
+    times, for a weight's type and shape, and more than two gigabytes are no piece at all.
     """
-    taken = [(t, data) for t in model.graph.initializer if len(data := t.raw_data) > LARGEST]
-    for tensor, _ in taken:
-        tensor.raw_data = b"\0"
+    held = model.graph.initializer
+    taken = list(held)
+    large = [t for t in taken if t.HasField("raw_data") and math.prod(t.dims) > LARGEST]
+    if not large:
+        yield []
+        return
+    hidden = {id(tensor) for tensor in large}
+    del held[:]
+    held.extend(_shell(t, shapes) if id(t) in hidden else t for t in taken)
     try:
-        yield
+        yield large
     finally:
-        for tensor, data in taken:
-            tensor.raw_data = data
+        del held[:]
+        held.extend(taken)
+
+
+def _shell(tensor: TensorProto, shapes: bool) -> TensorProto:
+    """The same initializer without its data."""
+    dims, data = (tensor.dims, b"\0") if shapes else ([0], b"")
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=dims, raw_data=data)
