@@ -181,3 +181,17 @@ def test_what_can_be_looked_at():
     assert traced.timelines()
     with pytest.raises(UnsupportedError, match="level 'x'"):
         traced.ir("x")
+
+
+def first_and_next(a, v):
+    """What is read of `a` before two rows of it are written is written last."""
+    for i in irkit.range(2, 8):
+        a[i], a[0] = a[1].copy(), a[i - 1].copy()
+    for i in irkit.range(1, 8):
+        last = v[i - 1].copy()
+        v[i] *= 2
+        v[:] = v * 3 + last
+
+
+def test_a_slice_that_is_read_behind_a_write_to_all_of_its_array():
+    check(first_and_next, RNG.random((10, 8)), np.arange(9.0), jit=compiled)
