@@ -195,3 +195,14 @@ def first_and_next(a, v):
 
 def test_a_slice_that_is_read_behind_a_write_to_all_of_its_array():
     check(first_and_next, RNG.random((10, 8)), np.arange(9.0), jit=compiled)
+
+
+def by_way_of(x):
+    """What differs in types inside of a sum alone, and in how often a number is summed."""
+    narrow = x.astype("i1").astype("i8").sum(), x.astype("i2").astype("i8").sum()
+    often = np.broadcast_to(x[1], (8,)).sum() * 2, np.broadcast_to(x[1], (9,)).sum() * 2
+    return *narrow, *often
+
+
+def test_what_differs_in_types_inside_is_not_one():
+    check(by_way_of, np.arange(0, 60_000, 997), jit=compiled)
