@@ -386,3 +386,9 @@ def test_zeros_have_the_sign_that_numpy_takes(dtype):
     ):
         assert np.array_equal(got, want)
         assert np.array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_numbers_are_rounded_to_digits():
+    check(lambda x: (round(x[0], 1), round(x[1], 0), round(np.int64(25), -1)), floats(2))
+    with pytest.raises(TypeError, match="round"):
+        interpreted(lambda x: round(x))(floats(2))
