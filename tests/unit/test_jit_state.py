@@ -209,3 +209,10 @@ def test_defaults_that_are_bound_anew():
     with_defaults.__defaults__ = None
     with pytest.raises(TypeError, match="by"):
         traced(x)
+
+
+def test_a_warning_on_the_way_is_no_global_that_is_assigned_to():
+    space = {"np": np}
+    exec("def warned(x):\n    return x + (np.uint8(250) + np.uint8(10))\n", space)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert interpreted(space["warned"])(X).tolist() == (X + 4).tolist()

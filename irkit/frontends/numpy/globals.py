@@ -67,10 +67,12 @@ class TracedGlobals(dict[str, Any]):
     def changed(self) -> list[str]:
         """Names that the function has assigned to."""
         return [
-            n for n, v in self.items() if n != "__builtins__" and v is not self.own.get(n, _MISSING)
+            n for n, v in self.items() if n not in _PYTHONS and v is not self.own.get(n, _MISSING)
         ]
 
 
+_PYTHONS = ("__builtins__", "__warningregistry__")
+"""What Python itself puts there: where a function is run, and where it warns."""
 _MISSING = object()
 
 
