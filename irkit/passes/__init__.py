@@ -17,6 +17,7 @@ def _lazy(module: str, attribute: str) -> Callable[[], type[ModulePass]]:
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # any level
     "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
+    "cse": _lazy("passes.cse", "CommonSubexpressionElimination"),
     "set-precision": _lazy("passes.set_precision", "SetPrecision"),
     # program level
     "choose-devices": _lazy("passes.placement.choose_devices", "ChooseDevices"),

@@ -181,3 +181,28 @@ def test_what_can_be_looked_at():
     assert traced.timelines()
     with pytest.raises(UnsupportedError, match="level 'x'"):
         traced.ir("x")
+
+
+def first_and_next(a, v):
+    """What is read of `a` before two rows of it are written is written last."""
+    for i in irkit.range(2, 8):
+        a[i], a[0] = a[1].copy(), a[i - 1].copy()
+    for i in irkit.range(1, 8):
+        last = v[i - 1].copy()
+        v[i] *= 2
+        v[:] = v * 3 + last
+
+
+def test_a_slice_that_is_read_behind_a_write_to_all_of_its_array():
+    check(first_and_next, RNG.random((10, 8)), np.arange(9.0), jit=compiled)
+
+
+def by_way_of(x):
+    """What differs in types inside of a sum alone, and in how often a number is summed."""
+    narrow = x.astype("i1").astype("i8").sum(), x.astype("i2").astype("i8").sum()
+    often = np.broadcast_to(x[1], (8,)).sum() * 2, np.broadcast_to(x[1], (9,)).sum() * 2
+    return *narrow, *often
+
+
+def test_what_differs_in_types_inside_is_not_one():
+    check(by_way_of, np.arange(0, 60_000, 997), jit=compiled)

@@ -29,6 +29,10 @@ def converts(x):
     return float(x[0])
 
 
+def rounds(x):
+    return round(x[0]) + np.float32(1)
+
+
 def formats_a_shape(x):
     return np.zeros(x[0].astype(int))
 
@@ -105,6 +109,7 @@ def grows_an_argument(x, found=None):
         (branches, "'if', 'while', 'and' or bool\\(\\) needs the value of an array"),
         (compares_a_chain, "'if', 'while'"),
         (converts, "float\\(\\) or a function of math needs the value"),
+        (rounds, "round\\(\\) without digits, an int of Python's, needs the value"),
         (formats_a_shape, "a count, a shape"),
         (picks_by_a_mask, "picked by a mask"),
         (returns_what_a_mask_picks, "a result of elements that a mask picks"),

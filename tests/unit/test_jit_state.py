@@ -192,3 +192,27 @@ def test_a_power_in_place_casts_as_numpy_does():
     check(squared, X)
     with pytest.raises(TypeError, match="'square'"):
         interpreted(squared)(np.array([True, False]))
+
+
+def with_defaults(x, by=2.0, *, sign="+"):
+    return x * by if sign == "+" else -x * by
+
+
+def test_defaults_that_are_bound_anew():
+    traced, x = interpreted(with_defaults), np.arange(3.0)
+    assert traced(x).tolist() == [0, 2, 4]
+    with_defaults.__defaults__ = (-0.0,)
+    assert np.signbit(traced(x)).tolist() == [True] * 3
+    with_defaults.__kwdefaults__["sign"] = "-"
+    with_defaults.__defaults__ = (3.0,)
+    assert traced(x).tolist() == [0, -3, -6]
+    with_defaults.__defaults__ = None
+    with pytest.raises(TypeError, match="by"):
+        traced(x)
+
+
+def test_a_warning_on_the_way_is_no_global_that_is_assigned_to():
+    space = {"np": np}
+    exec("def warned(x):\n    return x + (np.uint8(250) + np.uint8(10))\n", space)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert interpreted(space["warned"])(X).tolist() == (X + 4).tolist()

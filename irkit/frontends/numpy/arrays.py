@@ -228,7 +228,11 @@ class TracedArray(NDArrayOperatorsMixin):
     def __rpow__(self, other: Any) -> Any:
         return power_of(other, self)
 
-    def __round__(self, digits: int = 0) -> Any:
+    def __round__(self, digits: int | None = None) -> Any:
+        if not self.spot.scalar or self.dtype.kind not in "iuf":
+            raise TypeError("round() of an array, a truth or a complex number, which have none")
+        if digits is None:
+            return round(self._known("round() without digits, an int of Python's,").item())
         return np.round(self, digits)
 
     # Values, which are seldom known

@@ -67,10 +67,12 @@ class TracedGlobals(dict[str, Any]):
     def changed(self) -> list[str]:
         """Names that the function has assigned to."""
         return [
-            n for n, v in self.items() if n != "__builtins__" and v is not self.own.get(n, _MISSING)
+            n for n, v in self.items() if n not in _PYTHONS and v is not self.own.get(n, _MISSING)
         ]
 
 
+_PYTHONS = ("__builtins__", "__warningregistry__")
+"""What Python itself puts there: where a function is run, and where it warns."""
 _MISSING = object()
 
 
@@ -151,12 +153,12 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
 
 def _default(value: Any, of: int | str, scope: TracedGlobals, later: Callable[[], Any]) -> Any:
     """What stands for the default of a parameter: it is read as a global is."""
-    plain = isinstance(value, int | float | str | bytes | None | TracedArray)
-    return given(value, scope) if plain else replaced(value, f"default {of}", scope, later)
+    traced = isinstance(value, TracedArray)
+    return value if traced else replaced(value, f"default {of}", scope, later)
 
 
 def _nth(function: types.FunctionType, number: int) -> Any:
-    return (function.__defaults__ or ())[number]
+    return dict(enumerate(function.__defaults__ or ())).get(number)
 
 
 def _named(function: types.FunctionType, name: str) -> Any:

@@ -6,27 +6,27 @@ one: the gradient of a pool, for one, asks for the largest elements that the poo
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from xdsl.dialects import func
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
-from xdsl.transforms.common_subexpression_elimination import KnownOps
 
 from irkit.dialects.linalg_generic import is_contraction
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
+from irkit.passes.signatures import signature
 
 
 def merge_equal(main: func.FuncOp) -> None:
     """Replace heavy ops that are no products, all free of effects, by equal ones before them."""
-    known = KnownOps()
+    known: dict[Hashable, Operation] = {}
     for op in list(main.body.block.ops):
         if not _is_merged(op):
             continue
-        before = known.get(op)
-        if before is None:
-            known[op] = op
-        else:
+        before = known.setdefault(signature(op), op)
+        if before is not op:
             Rewriter.replace_op(op, [], before.results)
 
 

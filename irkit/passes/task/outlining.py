@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, tensor
@@ -16,6 +16,7 @@ from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.passes.signatures import region_signature
 
 
 def first_function(module: ModuleOp) -> func.FuncOp | None:
@@ -34,7 +35,7 @@ class Outliner:
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
-        self.known: dict[tuple[object, ...], list[ROperatorOp]] = {}
+        self.known: dict[Hashable, str] = {}
         self.count: dict[str, int] = {}
         for op in module.ops:
             if isinstance(op, ROperatorOp):
@@ -42,7 +43,7 @@ class Outliner:
 
     def _learn(self, op: ROperatorOp) -> None:
         """An rOperator that is there already: one like it is it, and no other has its name."""
-        self.known.setdefault(_key(op), []).append(op)
+        self.known.setdefault(region_signature(op.body), op.sym_name.data)
         family, _, number = op.sym_name.data.rpartition("_")
         if number.isdecimal():
             self.count[family] = max(self.count.get(family, -1), int(number))
@@ -65,10 +66,9 @@ class Outliner:
             Rewriter.erase_op(op)
 
     def _symbol(self, candidate: ROperatorOp) -> str:
-        key = _key(candidate)
-        for known in self.known.setdefault(key, []):
-            if known.body.is_structurally_equivalent(candidate.body):
-                return known.sym_name.data
+        key = region_signature(candidate.body)
+        if key in self.known:
+            return self.known[key]
         family = find_root(candidate.body.block).family
         number = self.count[family] = self.count.get(family, -1) + 1
         candidate = ROperatorOp(
@@ -78,13 +78,7 @@ class Outliner:
         )
         main = next(iter(self.module.body.block.ops))
         self.module.body.block.insert_op_before(candidate, first_function(self.module) or main)
-        self.known[key].append(candidate)
-        return candidate.sym_name.data
-
-
-def _key(op: ROperatorOp) -> tuple[object, ...]:
-    """Equal for those that may be equal."""
-    return (str(op.function_type), *(inner.name for inner in op.body.block.ops))
+        return self.known.setdefault(key, candidate.sym_name.data)
 
 
 def _sources(ops: list[Operation]) -> str:

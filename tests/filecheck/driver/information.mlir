@@ -8,7 +8,7 @@
 // PASSES:        test-mark {{ *}}Mark every relu with an attribute, so that a change shows.
 // PASSES:      xdsl:
 // PASSES:        canonicalize
-// PASSES:        cse
+// PASSES:        dce
 
 // DIALECTS:      irkit:
 // DIALECTS-NEXT:   dist  {{[0-9]+}} ops

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from xdsl.dialects import tensor
 from xdsl.dialects.func import FuncOp
@@ -15,6 +15,7 @@ from irkit.dialects.loops import body_of, is_body, is_loop, starts_of
 from irkit.dialects.types import int_array, tensor_type
 from irkit.passes.graph.loops.segments import (
     Item,
+    Node,
     Segment,
     apart,
     is_constant,
@@ -42,24 +43,54 @@ def copy_where_read(block: Block) -> None:
 def copy_where_written(block: Block, items: Sequence[Item]) -> None:
     """Have what is read of a slice in a later segment than its own be a copy, where something is inserted in
     its place before or there."""
+    for number, item, op in _slices(items):
+        first = _first_written(op, items[number:])
+        if first is not None:
+            _copy_for(op, item, items, number + max(first, 1), block)
+
+
+def copy_where_replaced(
+    block: Block, items: Sequence[Item], place_of: Callable[[Node], Node]
+) -> None:
+    """Have what is read of a slice be a copy from the segment on that writes all of the array that it is of.
+
+    Nodes of one `place_of` lie in one place. A segment that has a slice itself writes no such array.
+    """
+    for number, item, op in _slices(items):
+        place = place_of(op.source)
+        for later in range(number + 1, len(items)):
+            if any(place_of(node) == place for node in _made(items[later])):
+                _copy_for(op, item, items, later, block)
+                break
+
+
+def _slices(items: Sequence[Item]) -> Iterator[tuple[int, Segment, tensor.ExtractSliceOp]]:
+    """All slices that segments read, with these and their numbers."""
     for number, item in enumerate(items):
-        for op in item.before if isinstance(item, Segment) else ():
-            assert isinstance(item, Segment)
-            first = _first_written(op, items[number:])
-            later = [
-                use
-                for use in op.result.uses
-                if first is not None
-                and position(items, use.operation, block) >= number + max(first, 1)
-            ]
-            if not later:
-                continue
-            shape = int_array(tensor_type(op.result).get_shape())
-            copy = ReshapeOp.make([op.result], {"shape": shape})
-            Rewriter.insert_op(copy, InsertPoint.after(op))
-            item.ops.append(copy)
-            for use in later:
-                use.operation.operands[use.index] = copy.results[0]
+        if isinstance(item, Segment):
+            yield from ((number, item, op) for op in item.before)
+
+
+def _made(item: Item) -> list[Node]:
+    """What a segment makes as a whole."""
+    if not isinstance(item, Segment):
+        return []
+    return [*(r for op in item.ops for r in op.results), *item.copied]
+
+
+def _copy_for(
+    op: tensor.ExtractSliceOp, item: Segment, items: Sequence[Item], start: int, block: Block
+) -> None:
+    """Have all readers of a slice from item `start` on read a copy, which its own segment makes."""
+    later = [u for u in op.result.uses if position(items, u.operation, block) >= start]
+    if not later:
+        return
+    shape = int_array(tensor_type(op.result).get_shape())
+    copy = ReshapeOp.make([op.result], {"shape": shape})
+    Rewriter.insert_op(copy, InsertPoint.after(op))
+    item.ops.append(copy)
+    for use in later:
+        use.operation.operands[use.index] = copy.results[0]
 
 
 def _first_written(op: tensor.ExtractSliceOp, items: Sequence[Item]) -> int | None:

@@ -12,19 +12,22 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.loops import body_of, first_start, is_loop
 from irkit.dialects.state import StatePair, set_state
-from irkit.passes.graph.loops.copies import blocks_of, copy_where_read, copy_where_written
+from irkit.passes.graph.loops.copies import (
+    blocks_of,
+    copy_where_read,
+    copy_where_replaced,
+    copy_where_written,
+)
 from irkit.passes.graph.loops.demands import Demands, updated_in
 from irkit.passes.graph.loops.segments import (
     Item,
+    Node,
     Segment,
     is_constant,
     items_of,
     root_of,
     same_place,
 )
-
-Node = SSAValue | tuple[Operation, int]
-"""A value, or the copy that an operand gets."""
 
 
 @dataclass
@@ -51,6 +54,7 @@ class LoopOutliner:
         copy_where_written(block, items)
         Demands(block, items).place()
         places = _Places(block, [i for i in items if isinstance(i, Segment)])
+        copy_where_replaced(block, items, places.find)
         terminator = block.last_op
         assert terminator is not None
         for number, item in enumerate(items):
@@ -194,17 +198,18 @@ class _Places:
             self._join(node(terminator, n), argument)
 
     def _join(self, a: Node, b: Node) -> None:
-        a, b = self._find(a), self._find(b)
+        a, b = self.find(a), self.find(b)
         if a is not b:
             self._parent[a] = b
 
-    def _find(self, a: Node) -> Node:
+    def find(self, a: Node) -> Node:
+        """What stands for the place of a value or copy."""
         while a in self._parent:
             a = self._parent[a]
         return a
 
     def updated(self, live: Sequence[SSAValue], nodes: Sequence[Node]) -> list[tuple[int, int]]:
         """(number of what is read, number of what is made) in the same place."""
-        of_place: dict[Node, int] = {self._find(v): n for n, v in enumerate(live)}
-        found = [(of_place.get(self._find(node), -1), n) for n, node in enumerate(nodes)]
+        of_place: dict[Node, int] = {self.find(v): n for n, v in enumerate(live)}
+        found = [(of_place.get(self.find(node), -1), n) for n, node in enumerate(nodes)]
         return [(a, r) for a, r in found if a >= 0]

@@ -49,6 +49,8 @@ class Segment:
 
 
 Item = Segment | LoopOp
+Node = SSAValue | tuple[Operation, int]
+"""A value, or the copy that an operand gets."""
 
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
