@@ -227,7 +227,7 @@ def _splines(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _wrapped(importer: Importer, x: SSAValue, low: Array, high: Array) -> SSAValue:
-    """x less whole periods; any will do where one number was fitted, of which `_spline_tables` has constants."""
+    """x less whole periods; any will do where one number was fitted: `_spline_tables` has constants then."""
     period = np.where(high > low, high - low, 1.0)
     turns = importer.builder(FloorOp, importer.div(importer.sub(x, low, "low"), period, "period"))
     return importer.builder(SubOp, x, importer.mul(turns, period, "period"))
@@ -259,7 +259,7 @@ def _spline_tables(spline: Any, extrapolation: str) -> tuple[Array, Array, float
         # About the last knot, as the interval before it goes on.
         above = _moved(inner[-1], high - float(knots[-2]))
         above[degree] = spline(high)
-    if extrapolation == "continue":
+    if extrapolation == "continue" and low < high:
         below = _continued(spline, low, low - high) if knots[1] == low else below
         above = _continued(spline, high, high - low) if knots[-2] == high else above
     return left, np.concatenate([below[None], inner, above[None]]), high
