@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from irkit.errors import ArtifactError, UnsupportedError
+from irkit.errors import ArtifactError, InvalidInputError, UnsupportedError
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
@@ -70,6 +70,11 @@ class CompiledProgram:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs for a list of inputs. Raises InvalidInputError on what the model cannot take."""
+        if not isinstance(inputs, (list, tuple)):
+            kind = type(inputs).__name__
+            raise InvalidInputError(
+                f"run takes a list, one entry per input of the model, got {kind}"
+            )
         if self._again is not None:
             outputs = self._again(inputs)
             if outputs is not None:

@@ -139,6 +139,16 @@ def test_splines_whose_ends_stand_twice(degree: int) -> None:
     check(model, np.concatenate([x, x * 2 - 5, -x]), 1e-8)
 
 
+@pytest.mark.parametrize("extrapolation", ["periodic", "continue", "constant", "linear"])
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_a_constant_column(value: float, extrapolation: Any) -> None:
+    """It has no period: scikit-learn takes all numbers for 0 then."""
+    x = data("iris")[0].copy()
+    x[:, 1] = value
+    model = SplineTransformer(degree=2, n_knots=3, extrapolation=extrapolation).fit(x)
+    check(model, np.concatenate([x, x + 1.3]), 1e-8)
+
+
 def test_other_splines() -> None:
     x = data("iris")[0]
     check(SplineTransformer(knots="quantile", include_bias=False).fit(x), x)

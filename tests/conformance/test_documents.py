@@ -181,6 +181,41 @@ def test_counts_as_a_transformer_takes_them() -> None:
         interpreted(later).transform(x)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float32])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [feature_selection.SelectKBest(k=3)],
+        [preprocessing.Binarizer(), feature_selection.VarianceThreshold()],
+        [preprocessing.FunctionTransformer(np.negative)],
+        [preprocessing.FunctionTransformer(np.log1p)],
+        [preprocessing.MaxAbsScaler(), feature_selection.SelectKBest(k=3)],
+        [make.make_union(feature_selection.SelectKBest(k=3), preprocessing.Binarizer())],
+        [make.make_union(feature_selection.SelectKBest(k=3), preprocessing.MaxAbsScaler())],
+        [make.make_union("passthrough", preprocessing.FunctionTransformer())],
+    ],
+)
+def test_counts_that_stay_integers(steps: Any, dtype: Any) -> None:
+    """Behind what computes nothing, or in integers, they are scikit-learn's own type."""
+    known = documents()
+    model = make.make_pipeline(count(dtype=dtype), *steps).fit(known, labels(known))
+    same(interpreted(model).transform(known), model.transform(known), 1e-6)
+
+
+def test_words_that_no_document_had() -> None:
+    """They weigh infinitely much, and nothing where they are not."""
+    head = text.text.TfidfVectorizer(
+        vocabulary=["the", "unheard"], smooth_idf=False, token_pattern=r"\w+"
+    )
+    model = make.make_pipeline(head).fit(["the cat", "a dog of the house"])
+    given = ["the cat", "nothing"]
+    same(interpreted(model).transform(given), model.transform(given), 1e-12)
+    with pytest.raises(ValueError, match="infinity"):
+        model.transform(["unheard"])
+    with pytest.raises(InvalidInputError, match="NaN or infinity reaches normalize"):
+        interpreted(model).transform(["unheard"])
+
+
 @pytest.mark.parametrize("norm", ["l2", "l1", None])
 def test_logarithms_of_what_is_stored(norm: Any) -> None:
     """Each stored element has its own; a stored 0, and one in parts, are refused by name."""

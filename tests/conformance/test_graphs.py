@@ -106,6 +106,8 @@ def test_leaves(parameters: Any) -> None:
     edge = np.repeat(x[:20], 2, axis=0)
     edge[::2, tree.feature[0]] = tree.threshold[0]
     compare(program, model, edge, exact=["transform"])
+    edge[::3, tree.feature[0]] = np.nan
+    compare(program, model, edge, exact=["transform"])
 
 
 @pytest.mark.parametrize("size", [1, 2, 15, 64])

@@ -17,10 +17,11 @@ from sklearn import (
     multioutput,
     neighbors,
     preprocessing,
+    tree,
 )
 from sklearn import pipeline as pipelines
 
-from irkit.errors import UnsupportedError
+from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends import import_model
 from tests.conformance.interpreted import compare, interpreted
 
@@ -130,3 +131,39 @@ def test_zeros_that_may_be_stored() -> None:
             continue  # of rows that are equally near, which is open
         others = make.make_pipeline(*steps, linear_model.LogisticRegression()).fit(x, y)
         compare(interpreted(others), others, x)
+
+
+@pytest.mark.parametrize(
+    "make_last",
+    [
+        lambda: tree.DecisionTreeClassifier(max_depth=3),
+        lambda: ensemble.ExtraTreesRegressor(3, random_state=0),
+        lambda: ensemble.BaggingClassifier(n_estimators=3, random_state=0),
+        lambda: ensemble.StackingClassifier([("f", ensemble.RandomForestClassifier(3))], cv=2),
+    ],
+)
+def test_trees_take_no_gaps_in_sparse_matrices(make_last: Any) -> None:
+    """Of the same dense rows they do."""
+    x, y = rows()
+    given = x.copy()
+    given[3, 0] = np.nan
+    dense = make.make_pipeline(apart(0.0), make_last()).fit(x, y)
+    compare(interpreted(dense), dense, given)
+    model = make.make_pipeline(apart(), make_last()).fit(x, y)
+    program = interpreted(model)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(given)
+    with pytest.raises(InvalidInputError, match="row 3: NaN"):
+        program.predict(given)
+    compare(program, model, x)
+
+
+def test_an_isolation_forest_compares_gaps_in_sparse_matrices() -> None:
+    """And does not ask where what is missing goes."""
+    x, _ = rows()
+    given = x.copy()
+    given[::3, 0] = np.nan
+    for threshold in (0.0, 1.0):
+        forest = ensemble.IsolationForest(n_estimators=9, random_state=0)
+        model = make.make_pipeline(apart(threshold), forest).fit(x)
+        compare(interpreted(model), model, given)

@@ -115,6 +115,15 @@ def test_number_of_inputs(net):
             net(*given)
 
 
+@pytest.mark.parametrize("inputs", [np.ones((3, 4), np.float32), {"x": [[1.0] * 4]}, None, 3])
+def test_inputs_that_are_no_list(net, inputs):
+    name = type(inputs).__name__
+    with refused(
+        irkit.InvalidInputError, f"run takes a list, one entry per input of the model, got {name}"
+    ):
+        net.run(inputs)
+
+
 def test_inputs_that_disagree(net):
     with refused(irkit.InvalidInputError, "disagree on the number of rows", "[2, 3]"):
         net(floats(2, 4), floats(3, 4))

@@ -68,3 +68,56 @@ def test_a_dimension_that_is_inserted_twice():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     with pytest.raises(UnsupportedError, match=r"axes = \[0, 0\]: one dimension is named twice"):
         import_model(model)
+
+
+def one_node(op, opset, arrays, **attributes):
+    """A model of one node over inputs like `arrays`."""
+    node = helper.make_node(op, list(arrays), ["y"], **attributes)
+    given = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in arrays.items()
+    ]
+    y = helper.make_tensor_value_info("y", given[0].type.tensor_type.elem_type, None)
+    graph = helper.make_graph([node], "g", given, [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+ROW = np.ones((2, 4), np.float32)
+HEADS = np.ones((1, 2, 3, 4), np.float32)
+ANGLES = np.ones((1, 3, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "arrays", "attribute", "reason"),
+    [
+        ("Celu", 12, {"x": ROW}, {"alpha": 0.0}, "alpha = 0.0: a finite number other than 0"),
+        ("Celu", 12, {"x": ROW}, {"alpha": np.nan}, "alpha = nan: a finite number other than 0"),
+        ("Celu", 12, {"x": ROW}, {"alpha": np.inf}, "alpha = inf: a finite number other than 0"),
+        ("Selu", 12, {"x": ROW}, {"alpha": np.inf}, "alpha = inf: a finite number is needed"),
+        ("Attention", 23, dict.fromkeys("qkv", HEADS), {"softcap": -1.0}, "softcap = -1.0: 0 or more"),
+        ("Attention", 23, dict.fromkeys("qkv", HEADS), {"softcap": np.nan}, "softcap = nan: 0 or more"),
+        ("Attention", 23, dict.fromkeys("qkv", HEADS), {"scale": -1.0}, "scale = -1.0: 0 or more"),
+        ("Attention", 23, dict.fromkeys("qkv", HEADS), {"scale": np.nan}, "scale = nan: 0 or more"),
+        ("Attention", 23, dict.fromkeys("qkv", HEADS), {"is_causal": 2}, "is_causal = 2: expected 0 or 1"),
+        (
+            "RotaryEmbedding",
+            23,
+            {"x": HEADS, "c": ANGLES, "s": ANGLES},
+            {"interleaved": -1},
+            "interleaved = -1: expected 0 or 1",
+        ),
+    ],
+)  # fmt: skip
+def test_attributes_that_runtimes_take_in_several_ways(op, opset, arrays, attribute, reason):
+    with pytest.raises(UnsupportedError, match=rf"\({op}\): {reason}"):
+        import_model(one_node(op, opset, arrays, **attribute))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_integers_to_negative_powers(dtype):
+    """They are truncated; of 0, which is none, ONNX says nothing."""
+    x, y = np.array([[-2, -1, 0, 1, 3], [-1, -3, -2, -1, -2]], dtype)
+    imported = import_model(one_node("Pow", 18, {"x": x, "e": y}))
+    (found,) = run_module(imported.module, imported.weights, [x, y])
+    assert found.dtype == dtype
+    assert found.tolist() == [0, -1, 0, 1, 0]

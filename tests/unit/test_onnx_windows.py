@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx_nodes import floats, judged, model, node, run
 
+from irkit.dialects.graph.pooling import Windows
 from irkit.errors import UnsupportedError
 from irkit.frontends.onnx import import_onnx
 
@@ -167,9 +168,55 @@ def test_windows_that_start_behind_the_input_are_dropped():
     [
         (node("MaxPool", "x", kernel_shape=[1] * 4), (1, 1, 2, 2, 2, 2), "1 to 3 spatial"),
         (node("MaxPool", "x", kernel_shape=[2], pads=[2, 0]), (1, 1, 5), "pads smaller"),
+        (
+            node("AveragePool", "x", kernel_shape=[2**62], auto_pad="SAME_UPPER"),
+            (1, 1, 5),
+            r"auto_pad = 'SAME_UPPER' of kernel_shape = \[4611686018427387904\]: padding of up to 16777216",
+        ),
+        (
+            node("MaxPool", "x", kernel_shape=[2**30], pads=[2**30 - 1] * 2),
+            (1, 1, 5),
+            "pads: padding of up to 16777216 elements is supported",
+        ),
     ],
 )
 def test_refusals(one, shape, reason):
     x = {"x": floats(*shape)}
     with pytest.raises(UnsupportedError, match=reason):
         import_onnx(model([one], x))
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "reason"),
+    [
+        ("Conv", {"pads": [2**62, 0]}, "pads: padding of up to 16777216 elements"),
+        ("ConvTranspose", {"strides": [2**40]}, r"they make \[4398046511107\] of \[5\] elements"),
+        ("ConvTranspose", {"dilations": [2**40]}, r"they make \[2199023255557\] of \[5\]"),
+    ],
+)
+def test_convolutions_that_are_too_large_are_refused_at_once(op, attributes, reason):
+    weights = {"w": floats(2, 2, 3)}
+    with pytest.raises(UnsupportedError, match=reason):
+        import_onnx(model([node(op, "x w", **attributes)], {"x": floats(1, 2, 5)}, weights))
+
+
+@pytest.mark.parametrize("stride", [7, 2**31, 2**62])
+def test_strides_longer_than_the_input(stride):
+    x = {"x": floats(1, 2, 5)}
+    conv = node("Conv", "x w", strides=[stride])
+    judged(model([conv], x, {"w": floats(3, 2, 3)}), x)
+
+
+@pytest.mark.parametrize("padding", [True, False])
+def test_elements_of_windows_are_counted(padding):
+    """As one by one, of windows that reach over what they count."""
+    where = Windows((3,), (2,), (2,), (4,), (1,), (7,), (8,))
+    places = np.arange(7)[:, None] * 2 - 4 + np.arange(3) * 2
+    low, high = (-4, 6) if padding else (0, 5)
+    want = ((places >= low) & (places < high)).sum(axis=1)
+    assert where.counts((5,), padding=padding).tolist() == want.tolist()
+
+
+def test_windows_far_longer_than_the_input_are_counted():
+    where = Windows((2**62,), (1,), (1,), (2**61,), (2**61,), (2,), (2**61,))
+    assert where.counts((5,), padding=False).tolist() == [5, 5]

@@ -50,11 +50,14 @@ class Windows:
         it and its `padding`: one entry per position of the window."""
         count: Array = np.ones((), np.int64)
         for d, size in enumerate(sizes):
-            first = np.arange(self.outputs[d])[:, None] * self.strides[d] - self.before[d]
-            at = first + np.arange(self.kernel[d]) * self.dilations[d]
+            first = np.arange(self.outputs[d]) * self.strides[d] - self.before[d]
             low, high = (-self.before[d], size + self.after[d]) if padding else (0, size)
-            inside = ((at >= low) & (at < high)).sum(axis=1)
-            count = count[..., None] * inside
+            # Of elements `first + i * dilation`, how many lie before each limit.
+            until_low, until_high = (
+                np.clip(-((first - limit) // self.dilations[d]), 0, self.kernel[d])
+                for limit in (low, high)
+            )
+            count = count[..., None] * (until_high - until_low)
         return count
 
 

@@ -212,6 +212,7 @@ class Importer:
         op, handlers = node.proto.op_type, DOMAINS.get(node.proto.domain, {})
         if reason := self.strings.why_not(node.proto, node.inputs):
             node.refuse("", reason)
+        node.check_values()
         if not node.proto.domain and (folded := fold(node, op in handlers)) is not None:
             return folded
         if op == "If":

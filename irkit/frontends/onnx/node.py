@@ -16,19 +16,11 @@ from irkit.dialects.graph.batch import BatchDim
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder, attribute
+from irkit.frontends.onnx.attribute_values import wrong_value
 from irkit.frontends.onnx.extents import mark
 from irkit.frontends.onnx.provenance import known_array
 from irkit.frontends.onnx.strings import Strings
 from irkit.weights import Array
-
-# Attributes that ONNX declares as numbers and means as truth values.
-FLAGS = frozenset(
-    {
-        "ceil_mode", "count_include_pad", "exclusive", "keepdims", "largest", "linear_before_reset",
-        "noop_with_empty_axes", "reverse", "select_last_index", "sorted", "training_mode",
-        "transA", "transB",
-    }
-)  # fmt: skip
 
 Value = SSAValue | Array
 """What an ONNX name stands for: a tensor of the program, or an array known at import."""
@@ -99,9 +91,11 @@ class Node:
         """Refuse attributes that the handler has not looked at."""
         for name in sorted(self._attributes.keys() - self._read):
             self.refuse(name, "this attribute is not supported")
-        for name in sorted(FLAGS & self._attributes.keys()):
-            if (value := self._attributes[name]) not in (0, 1):
-                self.refuse(f"{name} = {value}", "expected 0 or 1")
+
+    def check_values(self) -> None:
+        """Refuse values that an attribute of this operator does not have."""
+        if wrong := wrong_value(self.proto.domain, self.proto.op_type, self._attributes):
+            self.refuse(*wrong)
 
     # Inputs
 

@@ -40,7 +40,7 @@ from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.frames import categories_of, names_of, why_no_categories
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
-from irkit.frontends.sklearn.own_types import own_types, why_no_codes
+from irkit.frontends.sklearn.own_types import counted_type, own_types, why_no_codes
 from irkit.frontends.sklearn.reading import reading
 from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.frontends.sklearn.sparsity import form_after
@@ -102,6 +102,9 @@ def _import_rows(model: Any, dtype: str) -> ImportedModel:
         x = importer.cast(x, np.float32)
         importer.known[x] = Values(nan, infinite)
     outputs = last(importer, final, x)
+    if head is not None and (counts := counted_type(head, steps)) is not None:
+        # Of a predictor there are none: what it makes are floats.
+        outputs.values = [(name, importer.cast(value, counts)) for name, value in outputs.values]
     checks = importer.check_outputs()
     values = [*outputs.values, *((name, value) for name, value, _ in checks)]
     names, by_name, unused = _columns(None if head is not None else model, steps[0][1])

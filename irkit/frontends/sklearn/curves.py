@@ -227,8 +227,8 @@ def _splines(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _wrapped(importer: Importer, x: SSAValue, low: Array, high: Array) -> SSAValue:
-    """x less whole periods."""
-    period = high - low
+    """x less whole periods; any will do where one number was fitted: `_spline_tables` has constants then."""
+    period = np.where(high > low, high - low, 1.0)
     turns = importer.builder(FloorOp, importer.div(importer.sub(x, low, "low"), period, "period"))
     return importer.builder(SubOp, x, importer.mul(turns, period, "period"))
 
@@ -242,6 +242,12 @@ def _spline_tables(spline: Any, extrapolation: str) -> tuple[Array, Array, float
     knots = np.asarray(spline.t)[degree : len(spline.t) - degree]
     low, high = float(knots[0]), float(knots[-1])
     count = int(spline.c.shape[1])
+    left = np.concatenate([[low], knots])
+    if extrapolation == "periodic" and low == high:
+        # scikit-learn takes all numbers for 0.
+        constants = np.zeros((len(left), degree + 1, count))
+        constants[:, degree] = spline(0.0)
+        return left, constants, high
     inner = np.zeros((len(knots) - 1, degree + 1, count))
     factorial = 1.0
     for power in range(degree + 1):
@@ -253,10 +259,9 @@ def _spline_tables(spline: Any, extrapolation: str) -> tuple[Array, Array, float
         # About the last knot, as the interval before it goes on.
         above = _moved(inner[-1], high - float(knots[-2]))
         above[degree] = spline(high)
-    if extrapolation == "continue":
+    if extrapolation == "continue" and low < high:
         below = _continued(spline, low, low - high) if knots[1] == low else below
         above = _continued(spline, high, high - low) if knots[-2] == high else above
-    left = np.concatenate([[low], knots])
     return left, np.concatenate([below[None], inner, above[None]]), high
 
 

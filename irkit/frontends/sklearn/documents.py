@@ -117,7 +117,13 @@ def _tfidf(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         absent = importer.compare(x, "eq", [0.0], "zero")
         x = importer.where(absent, importer.add(build(LogOp, x), [1.0], "one"), [0.0], "zero")
     if hasattr(step, "idf_"):
-        x = importer.update(MulOp, x, step.idf_, "idf")
+        weighed = importer.update(MulOp, x, step.idf_, "idf")
+        if not np.isfinite(step.idf_).all():
+            # A word that no document had weighs infinitely much, where there is one.
+            weighed = importer.where(
+                importer.compare(x, "eq", [0.0], "zero"), weighed, [0.0], "zero"
+            )
+        x = weighed
     if step.norm is None:
         return x
     # Counts below 0 have no logarithm.

@@ -113,7 +113,11 @@ class Importer:
         return self._met[key]
 
     def tree_input(self, x: SSAValue, name: str, nan: bool, infinite: bool = False) -> SSAValue:
-        """The float32 copy that trees make of x, which has no NaN and no infinity if they take none."""
+        """The float32 copy that trees make of x, which has no NaN and no infinity if they take none.
+
+        Of a sparse matrix they take no NaN; only what looks at nothing does, and so takes infinity too.
+        """
+        nan = nan and (infinite or self.forms.get(x, Form.DENSE) is Form.DENSE)
         narrow = self.cast(x, np.float32)
         known = self.known.get(x, Values())
         # A float64 may be too large for the copy.

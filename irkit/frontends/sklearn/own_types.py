@@ -11,6 +11,7 @@ from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
     PREDICTORS,
+    does_nothing,
     estimators_within,
     members,
     pipeline_steps,
@@ -81,6 +82,36 @@ def _gives_integers(step: Any) -> bool:
     if kind_of(step) in documents.VECTORIZERS:
         return np.dtype(step.dtype).name in encoders.INTEGERS
     return encoders.gives_integers(step)
+
+
+def counted_type(head: Any, steps: list[tuple[str, Any]]) -> np.dtype[Any] | None:
+    """The type of integers that a vectorizer's counts still are behind steps; None where they are floats."""
+    kind: np.dtype[Any] = np.dtype(head.dtype)
+    for _, step in steps:
+        kind = _type_after(step, kind)
+    return kind if kind.name in encoders.INTEGERS else None
+
+
+def _type_after(step: Any, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """What a step makes of a sparse matrix of such integers; float64 stands for all floats."""
+    name = kind_of(step)
+    if (
+        does_nothing(step)
+        or kind.name not in encoders.INTEGERS
+        or name in (*SELECTORS, "Binarizer")
+    ):
+        return kind
+    if name == "Pipeline":
+        for _, part in pipeline_steps(step):
+            kind = _type_after(part, kind)
+        return kind
+    if name in COMPOSITIONS:
+        weights: Any = step.transformer_weights or {}
+        parts = [_type_after(part, kind) for _, part in members(step, fitted=True)]
+        return np.result_type(*(parts or [kind]), *weights.values())
+    if name == "FunctionTransformer":
+        return kind if step.func is None else np.dtype(_result(step.func, kind.name) or np.float64)
+    return np.dtype(np.float64)
 
 
 def _every(step: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AddOp, ClipOp, CompareOp, LogOp, NegOp, PowOp, SubOp, WhereOp
 from irkit.errors import UnsupportedError
+from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
 from irkit.frontends.sklearn.outputs import (
     classifier,
@@ -170,8 +171,10 @@ def _isolation(importer: Importer, step: Any, x: SSAValue) -> Outputs:
             step._decision_path_lengths, step._average_path_length_per_tree, strict=True
         )
     ]
+    # In a sparse matrix scikit-learn compares NaN as it does numbers: it goes to the right.
+    gaps = importer.forms.get(x, Form.DENSE) is Form.DENSE
     trees = [
-        _one_tree(Renumbered(e.tree_, np.asarray(features)), value, 0, np.zeros(1))
+        _one_tree(Renumbered(e.tree_, np.asarray(features), gaps), value, 0, np.zeros(1))
         for e, features, value in zip(
             step.estimators_, step.estimators_features_, values, strict=True
         )
@@ -204,14 +207,14 @@ def _isolation(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 
 
 class Renumbered:
-    """A tree over some of the columns, as one over all."""
+    """A tree over some of the columns, as one over all; whether it knows where NaN goes."""
 
-    def __init__(self, tree: Any, features: Any) -> None:
+    def __init__(self, tree: Any, features: Any, gaps: bool = True) -> None:
         self.node_count, self.threshold = tree.node_count, tree.threshold
         self.children_left, self.children_right = tree.children_left, tree.children_right
         self.feature = np.where(tree.children_left < 0, 0, features[np.maximum(tree.feature, 0)])
         nodes = np.zeros(tree.node_count, np.uint8)
-        self.missing_go_to_left = getattr(tree, "missing_go_to_left", nodes)
+        self.missing_go_to_left = getattr(tree, "missing_go_to_left", nodes) if gaps else nodes
 
 
 def _expected_depth(step: Any) -> float:
@@ -246,7 +249,8 @@ def _why_not_isolation(step: Any) -> list[str]:
 
 def _embedded(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """1 for the leaf of each tree that a row is in, which each tree adds as a number to its own column."""
-    narrow = importer.tree_input(x, "RandomTreesEmbedding", nan=False)
+    takes_gaps = bool(step.__sklearn_tags__().input_tags.allow_nan)
+    narrow = importer.tree_input(x, "RandomTreesEmbedding", takes_gaps)
     trees = _trees_of(step)
     values = [np.arange(tree.node_count, dtype=np.float64)[:, None] for tree in trees]
     found = sklearn_trees(trees, values, np.zeros(len(trees)), list(range(len(trees))))

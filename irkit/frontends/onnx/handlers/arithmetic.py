@@ -158,7 +158,10 @@ def _is_two(value: Value | None) -> bool:
 
 
 def _pow(node: Node) -> Sequence[Value]:
-    """The result has the base's type; mixed types meet in float64, or in int64 if both are integers."""
+    """The result has the base's type; mixed types meet in float64, or in int64 if both are integers.
+
+    The integer 0 to a negative power, of which ONNX says nothing, is 0.
+    """
     x, y = node.operand(0), node.operand(1)
     base, exponent = element_of(x), element_of(y)
     if is_float(base) and _is_two(node.given(1)):

@@ -13,6 +13,10 @@ from irkit.dialects.types import DYNAMIC
 from irkit.frontends.onnx.handlers.reduction import reduce, widened
 from irkit.frontends.onnx.node import Handler, Node, Value
 
+# No network has longer padding, which windows would go through for nothing.
+_MOST_PADDING = 2**24
+_LONGEST = 2**31 - 1
+
 
 def spatial(node: Node) -> list[int]:
     """Extents of the spatial dimensions of input 0."""
@@ -44,7 +48,7 @@ def sliding(node: Node, kernel: list[int], sizes: Sequence[int]) -> Sliding:
         if len(values) != rank or min(values) < 1:
             node.refuse(f"{name} = {values}", f"{rank} values of 1 or more are needed")
     pads = list(node.attribute("pads", [0] * (2 * rank)))
-    match node.attribute("auto_pad", "NOTSET"):
+    match auto := node.attribute("auto_pad", "NOTSET"):
         case "VALID":
             pads = [0] * (2 * rank)
         case "SAME_UPPER" | "SAME_LOWER" as side:
@@ -55,6 +59,9 @@ def sliding(node: Node, kernel: list[int], sizes: Sequence[int]) -> Sliding:
             node.refuse(f"auto_pad = {other!r}", "there is no such padding")
     if len(pads) != 2 * rank or min(pads) < 0:
         node.refuse(f"pads = {pads}", f"{2 * rank} values of 0 or more are needed")
+    if max(pads) > _MOST_PADDING:
+        asked = "pads" if auto == "NOTSET" else f"auto_pad = {auto!r} of kernel_shape = {kernel}"
+        node.refuse(asked, f"padding of up to {_MOST_PADDING} elements is supported, got {pads}")
     return Sliding(kernel, strides, dilations, pads)
 
 
@@ -115,6 +122,8 @@ def _conv_transpose(node: Node) -> Sequence[Value]:
         (n - 1) * s + d * (k - 1) + 1 + o
         for n, s, d, k, o in zip(sizes, where.strides, where.dilations, kernel, longer, strict=True)
     ]
+    if max(full) > _LONGEST:
+        node.refuse("strides, dilations, output_padding", f"they make {full} of {sizes} elements")
     wanted = list(node.attribute("output_shape", []))[-rank:]
     if auto.startswith("SAME") and not wanted:
         wanted = [n * s for n, s in zip(sizes, where.strides, strict=True)]
