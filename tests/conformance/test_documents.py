@@ -202,6 +202,14 @@ def test_counts_that_stay_integers(steps: Any, dtype: Any) -> None:
     same(interpreted(model).transform(known), model.transform(known), 1e-6)
 
 
+def test_compiled_for_float32(compiled: Any) -> None:
+    """The type of counts is the vectorizer's, whatever rows of numbers may have."""
+    known = documents()
+    head = text.text.TfidfVectorizer(dtype=np.float32)
+    model = make.make_pipeline(head, linear_model.LogisticRegression()).fit(known, labels(known))
+    same(compiled(model).predict_proba(known), model.predict_proba(known), 1e-6)
+
+
 def test_words_that_no_document_had() -> None:
     """They weigh infinitely much, and nothing where they are not."""
     head = text.text.TfidfVectorizer(

@@ -20,10 +20,11 @@ from sklearn import (
     tree,
 )
 from sklearn import pipeline as pipelines
+from sklearn.feature_extraction import text
 
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends import import_model
-from tests.conformance.interpreted import compare, interpreted
+from tests.conformance.interpreted import compare, interpreted, same
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 make: Any = pipelines
@@ -167,3 +168,26 @@ def test_an_isolation_forest_compares_gaps_in_sparse_matrices() -> None:
         forest = ensemble.IsolationForest(n_estimators=9, random_state=0)
         model = make.make_pipeline(apart(threshold), forest).fit(x)
         compare(interpreted(model), model, given)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        preprocessing.StandardScaler(with_mean=False),
+        preprocessing.MaxAbsScaler(),
+        preprocessing.RobustScaler(with_centering=False),
+        preprocessing.Normalizer("l1"),
+        preprocessing.Normalizer("l2"),
+        preprocessing.Normalizer("max"),
+    ],
+    ids=str,
+)
+def test_scaled_sparse_matrices_have_scikit_learns_bits(scaler: Any, dtype: Any) -> None:
+    """Of dense rows it computes in another order; a tree's threshold may stand where both are."""
+    words = list("abcdefg")
+    generator = np.random.default_rng(0)
+    given = [" ".join(generator.choice(words, generator.integers(0, 14))) for _ in range(300)]
+    counter = text.CountVectorizer(dtype=dtype, token_pattern=r"\w")
+    model = make.make_pipeline(counter, scaler).fit(given)
+    same(interpreted(model).transform(given), model.transform(given))

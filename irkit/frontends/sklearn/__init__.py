@@ -69,6 +69,9 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
 def _import_rows(model: Any, dtype: str) -> ImportedModel:
     head, steps = documents.split(pipeline_steps(model))
     _check(model, head, steps)
+    narrow = head is not None and np.dtype(head.dtype) == np.float32
+    # Counts have one type, whatever else rows may have.
+    dtype = "float32" if narrow else dtype
     texts = None if head is not None else texts_of(model, steps)
     sparse = _COUNTED if texts else sparse_facts(steps, counted=head is not None)
     if head is not None and sparse.get("dense_only"):
@@ -115,7 +118,7 @@ def _import_rows(model: Any, dtype: str) -> ImportedModel:
         tuple(name for name, _ in values),
         outputs.methods,
         outputs.classes,
-        ("float64",) if alone else (),
+        ("float64",) if alone or narrow else (),
         allow_nan=nan,
         allow_infinity=infinite,
         largest=_largest(steps, dtype) if scaled and not alone else None,

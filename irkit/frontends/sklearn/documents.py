@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from irkit.dialects.graph import AbsOp, DivOp, LogOp, MulOp, SqrtOp
+from irkit.dialects.graph import LogOp, MulOp
 from irkit.errors import UnsupportedError
 from irkit.frontends.sklearn.importer import Importer, Transformer, Values, kind_of
+from irkit.frontends.sklearn.preprocessing import of_unit_norm
 
 VECTORIZERS = ("CountVectorizer", "HashingVectorizer", "TfidfVectorizer")
 WIDEST = 1 << 20
@@ -128,12 +129,7 @@ def _tfidf(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         return x
     # Counts below 0 have no logarithm.
     importer.require_finite(x, "normalize of TfidfTransformer", nan=False, infinite=False)
-    if step.norm == "l1":
-        norm = importer.reduce("sum", build(AbsOp, x))
-    else:
-        norm = build(SqrtOp, importer.reduce("sum", build(MulOp, x, x)))
-    none = importer.compare(norm, "eq", [0.0], "zero")
-    return build(DivOp, x, importer.where(none, norm, [1.0], "one"))
+    return of_unit_norm(importer, step.norm, x)
 
 
 TRANSFORMERS: dict[str, Transformer] = {"TfidfTransformer": Transformer(_tfidf)}

@@ -117,7 +117,7 @@ class Importer:
 
         Of a sparse matrix they take no NaN; only what looks at nothing does, and so takes infinity too.
         """
-        nan = nan and (infinite or self.forms.get(x, Form.DENSE) is Form.DENSE)
+        nan = nan and (infinite or not self.is_sparse(x))
         narrow = self.cast(x, np.float32)
         known = self.known.get(x, Values())
         # A float64 may be too large for the copy.
@@ -142,6 +142,10 @@ class Importer:
             return x
         assert isinstance(element, TypeAttribute)
         return self.of_form(self.builder(CastOp, x, to=element), self.forms.get(x))
+
+    def is_sparse(self, x: SSAValue) -> bool:
+        """Whether scikit-learn has x as a sparse matrix."""
+        return self.forms.get(x, Form.DENSE) is not Form.DENSE
 
     def of_form(self, y: SSAValue, form: Form | None) -> SSAValue:
         """y, which scikit-learn has in that form."""

@@ -26,7 +26,15 @@ def standard(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """x less its means, by its deviations: in x's dtype."""
     if step.with_mean:
         x = importer.sub(x, step.mean_, "mean")
+    if importer.is_sparse(x):
+        return _by_inverse(importer, step, x) if step.with_std else x
     return importer.div(x, step.scale_, "scale") if step.with_std else x
+
+
+def _by_inverse(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """A sparse matrix by the scales of its columns: scikit-learn multiplies it by what they divide 1 into,
+    which often has another last bit."""
+    return importer.update(MulOp, x, 1 / step.scale_, "scale")
 
 
 def _min_max(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
@@ -44,15 +52,38 @@ def _limited(importer: Importer, x: SSAValue, low: float, high: float) -> SSAVal
 def _robust(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     if step.with_centering:
         x = importer.update(SubOp, x, step.center_, "center")
-    return importer.update(DivOp, x, step.scale_, "scale") if step.with_scaling else x
+    if not step.with_scaling:
+        return x
+    if importer.is_sparse(x):
+        return _by_inverse(importer, step, x)
+    return importer.update(DivOp, x, step.scale_, "scale")
 
 
 def _max_abs(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    x = importer.update(DivOp, x, step.scale_, "scale")
+    if importer.is_sparse(x):
+        x = _by_inverse(importer, step, x)
+    else:
+        x = importer.update(DivOp, x, step.scale_, "scale")
     return _limited(importer, x, -1.0, 1.0) if getattr(step, "clip", False) else x
 
 
+def of_unit_norm(importer: Importer, norm: str, x: SSAValue) -> SSAValue:
+    """Rows of a sparse matrix by their norms, which scikit-learn sums in float64; zeros stay."""
+    build, dtype = importer.builder, importer.dtype(x)
+    if norm == "max":
+        size = importer.reduce("max", build(AbsOp, x))
+    else:
+        parts = build(AbsOp, x) if norm == "l1" else build(MulOp, x, x)
+        size = importer.reduce("sum", importer.cast(parts, np.float64))
+        size = build(SqrtOp, size) if norm == "l2" else size
+    none = importer.compare(size, "eq", [0.0], "zero")
+    wide = importer.cast(x, importer.dtype(size))
+    return importer.cast(build(DivOp, wide, importer.where(none, size, [1.0], "one")), dtype)
+
+
 def _normalizer(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    if importer.is_sparse(x):
+        return of_unit_norm(importer, step.norm, x)
     build = importer.builder
     match step.norm:
         case "l1":

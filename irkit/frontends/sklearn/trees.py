@@ -10,7 +10,6 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AddOp, ClipOp, CompareOp, LogOp, NegOp, PowOp, SubOp, WhereOp
 from irkit.errors import UnsupportedError
-from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
 from irkit.frontends.sklearn.outputs import (
     classifier,
@@ -172,7 +171,7 @@ def _isolation(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         )
     ]
     # In a sparse matrix scikit-learn compares NaN as it does numbers: it goes to the right.
-    gaps = importer.forms.get(x, Form.DENSE) is Form.DENSE
+    gaps = not importer.is_sparse(x)
     trees = [
         _one_tree(Renumbered(e.tree_, np.asarray(features), gaps), value, 0, np.zeros(1))
         for e, features, value in zip(
