@@ -230,8 +230,8 @@ class FormROperators(ModulePass):
     is planned for) also simple arithmetic that makes a matrix for one column, or one row. What an elementwise
     op computes is padded there only where no window reads it again. On a CPU an edge of what was put
     together of slices, which repeats what lies beside it, is made with it (`border_slices.py`). A slice that
-    elementwise ops alone read is computed in each of them, on a GPU also a tensor without a number for each of its rows.
-    Identical rOperators become one symbol. Slices, reshapes and concatenations
+    elementwise ops alone read is computed in each of them, on a GPU also a tensor without a number for
+    each of its rows. Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
     slices of it that are read for that belong to this launch); else
