@@ -22,6 +22,7 @@ from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.gpu import gpu_of
+from irkit.passes.task.border_slices import border_slices
 from irkit.passes.task.checks import check_types
 from irkit.passes.task.equal_ops import merge_equal
 from irkit.passes.task.outlining import (
@@ -43,6 +44,8 @@ CHAIN, EPILOGUE, PROLOGUE = "JoinChain", "FuseEpilogue", "FusePrologue"
 BRANCHES = (tensor.InsertSliceOp, tensor.PadOp, tensor.ConcatOp)
 DEEPEST = 48
 """Such ops of one rOperator: each may stand in a branch of the one behind it, and Python has 100 levels."""
+EDGES = 4
+"""Edges that repeat what one rOperator makes beside them: each doubles what is written down of that."""
 
 
 def only_user(op: Operation) -> Operation | None:
@@ -60,8 +63,9 @@ class Group:
 
 class Grouping:
     """Decides which ops go together. Each op that is neither free nor a view gets one group, and so do the
-    views of `own`. `apart`: what has several results is no epilogue; `on_cpu`: rKernels for one column take
-    a matrix that is made where they read it."""
+    views of `own` and `edges`, which repeat what they are slices of beside it. `apart`: what has several
+    results is no epilogue; `on_cpu`: rKernels for one column take a matrix that is made where they read it.
+    """
 
     def __init__(
         self,
@@ -69,8 +73,9 @@ class Grouping:
         own: Collection[Operation] = (),
         apart: bool = False,
         on_cpu: bool = True,
+        edges: Collection[Operation] = (),
     ) -> None:
-        self.apart, self.on_cpu = apart, on_cpu
+        self.apart, self.on_cpu, self.edges = apart, on_cpu, edges
         self.order = {op: n for n, op in enumerate(ops)}
         self.group: dict[Operation, Group] = {}
         for op in ops:
@@ -80,7 +85,7 @@ class Grouping:
             if kind_of(op) is Kind.HEAVY:
                 self._absorb_epilogue(op)
         for op in reversed(ops):
-            if op in own or (op not in self.group and kind_of(op) is Kind.LIGHT):
+            if op in own or op in edges or (op not in self.group and kind_of(op) is Kind.LIGHT):
                 self._join_consumer(op)
 
     def groups(self) -> Iterable[list[Operation]]:
@@ -137,7 +142,7 @@ class Grouping:
 
     def _join_consumer(self, op: Operation) -> None:
         """A light op that one op alone uses is recomputed there, where that costs nothing."""
-        users = _users_through_units(op)
+        users = self._around_edge(op) or _users_through_units(op)
         user = users[-1] if users else None
         if user is None:
             missed(op, PROLOGUE, "its results have no one user")
@@ -153,6 +158,19 @@ class Grouping:
                 self._add(joined, self.group[user])
             return
         self._add(op, Group())
+
+    def _around_edge(self, op: Operation) -> list[Operation]:
+        """The insertion that alone goes on from an op's result, into which it puts an edge of that; nothing
+        where there is none, or the edge does not belong to it."""
+        users = list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
+        edges = [user for user in users if user in self.edges]
+        if len(users) != 2 or len(edges) != 1:
+            return []
+        (user,) = (user for user in users if user not in self.edges)
+        group = self.group.get(user)
+        if group is None or self.group.get(edges[0]) is not group:
+            return []
+        return [user] if sum(inner in self.edges for inner in group.ops) <= EDGES else []
 
     def _why_not_read(self, op: Operation, user: Operation) -> str | None:
         """Why an op is not computed where `user` reads it, or where what is fused there is read in turn."""
@@ -210,9 +228,10 @@ class FormROperators(ModulePass):
     becomes its prologue, and so does one behind which only dimensions of size 1 are added or left out, and
     one that widens float32 for a contraction of at most four columns; on a CPU (`device` is the vDevice that
     is planned for) also simple arithmetic that makes a matrix for one column, or one row. What an elementwise
-    op computes is padded there only where no window reads it again. A slice that elementwise ops alone read
-    is computed in each of them, on a GPU also a tensor without a number for each of its rows.
-    Identical rOperators become one symbol. Slices, reshapes and concatenations
+    op computes is padded there only where no window reads it again. On a CPU an edge of what was put
+    together of slices, which repeats what lies beside it, is made with it (`border_slices.py`). A slice that
+    elementwise ops alone read is computed in each of them, on a GPU also a tensor without a number for
+    each of its rows. Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
     slices of it that are read for that belong to this launch); else
@@ -254,10 +273,11 @@ def _outline(
     insert_copies(function)
     own = own_slices(function)
     repeat_slices(function)
+    edges = border_slices(function) if on_cpu else ()
     if not on_cpu:
         repeat_differences(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
-    for group in Grouping(ops, own, apart, on_cpu).groups():
+    for group in Grouping(ops, own, apart, on_cpu, edges).groups():
         outliner.outline(group)
     erase_dead(function)
     place_state(ctx, function, outliner)
