@@ -100,6 +100,13 @@ ANGLES = np.ones((1, 3, 2), np.float32)
         ("Attention", 23, dict.fromkeys("qkv", HEADS), {"scale": np.nan}, "scale = nan: 0 or more"),
         ("Attention", 23, dict.fromkeys("qkv", HEADS), {"is_causal": 2}, "is_causal = 2: expected 0 or 1"),
         (
+            "Attention",
+            23,
+            dict.fromkeys("qkv", HEADS),
+            {"qk_matmul_output_mode": -1},
+            "qk_matmul_output_mode = -1: 0, 1, 2 or 3 is needed",
+        ),
+        (
             "RotaryEmbedding",
             23,
             {"x": HEADS, "c": ANGLES, "s": ANGLES},

@@ -30,7 +30,12 @@ def _is_divisor(value: float) -> bool:
     return math.isfinite(value) and value != 0
 
 
+def _is_mode_of_attention(value: float) -> bool:
+    return value in (0, 1, 2, 3)
+
+
 _NUMBERS: Mapping[tuple[str, str, str], tuple[Callable[[float], bool], str]] = {
+    ("", "Attention", "qk_matmul_output_mode"): (_is_mode_of_attention, "0, 1, 2 or 3"),
     ("", "Attention", "scale"): (_is_at_least_zero, "0 or more"),
     ("", "Attention", "softcap"): (_is_at_least_zero, "0 or more"),
     ("", "Celu", "alpha"): (_is_divisor, "a finite number other than 0"),
@@ -46,6 +51,6 @@ def wrong_value(domain: str, operator: str, given: Mapping[str, Any]) -> tuple[s
         if name in FLAGS and value not in (0, 1):
             return f"{name} = {value}", "expected 0 or 1"
         is_right, needed = _NUMBERS.get((domain, operator, name), (None, ""))
-        if is_right is not None and not (isinstance(value, float) and is_right(value)):
+        if is_right is not None and not (isinstance(value, int | float) and is_right(value)):
             return f"{name} = {value}", f"{needed} is needed"
     return None
