@@ -27,9 +27,9 @@ func.func @channels(%x: tensor<?x3x2x4xf32>) -> tensor<?x3x2x4xf32> {
 // Rows; columns of which few lie side by side; what would be rounded.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-3: graph.softmax
-// WHY: missed WriteOut: fewer than 8 columns lie side by side
-// WHY: missed WriteOut: fewer than 8 columns lie side by side
-// WHY: missed WriteOut: its steps would be rounded to 16 bits
+// WHY: write-out-softmax/WriteOut: 'graph.softmax': fewer than 8 columns lie side by side
+// WHY: write-out-softmax/WriteOut: 'graph.softmax': fewer than 8 columns lie side by side
+// WHY: write-out-softmax/WriteOut: 'graph.softmax': its steps would be rounded to 16 bits
 func.func @others(%x: tensor<3x9xf32>, %y: tensor<9x7xf32>, %z: tensor<3x9xf16>)
     -> (tensor<3x9xf32>, tensor<9x7xf32>, tensor<3x9xf16>) {
   %0 = graph.softmax %x {axis = 1 : i64} : (tensor<3x9xf32>) -> tensor<3x9xf32>
