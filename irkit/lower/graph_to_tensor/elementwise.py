@@ -135,9 +135,9 @@ def _clip(op: GraphOp) -> Expression:
     def clip(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
         found = v[0]
         if low > -float("inf"):
-            found = s(arith.MaximumfOp(s.constant(low, element), found))
+            found = s(arith.MaximumfOp(found, s.constant(low, element)))
         if high < float("inf"):
-            found = s(arith.MinimumfOp(s.constant(high, element), found))
+            found = s(arith.MinimumfOp(found, s.constant(high, element)))
         return found
 
     return clip
