@@ -372,4 +372,4 @@ def test_arguments_that_overlap(first, second, turned):
 def test_numbers_are_rounded_to_digits():
     check(lambda x: (round(x[0], 1), round(x[1], 0), round(np.int64(25), -1)), floats(2))
     with pytest.raises(TypeError, match="round"):
-        interpreted(lambda x: round(x))(floats(2))
+        irkit.jit(lambda x: round(x))(floats(2))
