@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import irkit
-from tests.unit.jitted import check
+from tests.unit.jitted import check, interpreted
 
 RNG = np.random.default_rng(0)
 
@@ -369,7 +369,26 @@ def test_arguments_that_overlap(first, second, turned):
     compare(ours, theirs, 0, "owner")
 
 
+def extremes_of_zeros(x, y):
+    """Which of two zeros it is that is taken."""
+    extremes = np.maximum(x, y), np.minimum(x, y), np.maximum(x, 0), np.minimum(-0.0, x)
+    limits = np.clip(x, 0, 1), np.clip(x, -1, -0.0), np.clip(x, 0, None), np.clip(x, None, -0.0)
+    arrays = np.clip(x, y, 2), np.clip(x, y[0], y[2]), x.clip(y[2], np.zeros(1, x.dtype))
+    return *extremes, *limits, *arrays, x.clip(max=y[0])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_zeros_have_the_sign_that_numpy_takes(dtype):
+    x = np.array([-0.0, 0.0, -0.0, 0.0, 1, -3, 0.0], dtype)
+    y = np.array([0.0, -0.0, -0.0, 0.0, -0.0, 0.0, 2], dtype)
+    for got, want in zip(
+        interpreted(extremes_of_zeros)(x, y), extremes_of_zeros(x, y), strict=True
+    ):
+        assert np.array_equal(got, want)
+        assert np.array_equal(np.signbit(got), np.signbit(want))
+
+
 def test_numbers_are_rounded_to_digits():
     check(lambda x: (round(x[0], 1), round(x[1], 0), round(np.int64(25), -1)), floats(2))
     with pytest.raises(TypeError, match="round"):
-        irkit.jit(lambda x: round(x))(floats(2))
+        interpreted(lambda x: round(x))(floats(2))

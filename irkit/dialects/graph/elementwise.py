@@ -96,7 +96,7 @@ class CastOp(GraphOp):
 
 @irdl_op_definition
 class ClipOp(UnaryOp):
-    """`graph.max` with `min`, then `graph.min` with `max`; NaN stays NaN.
+    """`min` where x is less, and then `max` where that is larger; NaN stays NaN, a zero its sign.
 
     The limits are rounded to the element type. Where min is larger than max, all is max.
 

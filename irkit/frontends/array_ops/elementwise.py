@@ -142,6 +142,16 @@ def signbit(o: Ops[Any], x: Any) -> Any:
     return o.below(o(graph.CopysignOp, o.like(1, x), x) if o.is_float(x) else x, 0)
 
 
+def _extremum(op: type[graph.GraphOp]) -> Ufunc:
+    """The larger or the smaller. Of zeros of both signs NumPy takes the second, in half precision the
+    first."""
+
+    def extremum(o: Ops[Any], x: Any, y: Any) -> Any:
+        return o(op, y, x) if o.dtype(x) == np.float16 else o(op, x, y)
+
+    return extremum
+
+
 def _numbers(predicate: str) -> Ufunc:
     """fmax and fmin: of a number and a NaN the number."""
 
@@ -214,8 +224,8 @@ UFUNCS: dict[str, Ufunc] = {
     **{name: _op(op) for name, op in (
         ("add", graph.AddOp), ("subtract", graph.SubOp), ("multiply", graph.MulOp),
         ("divide", graph.DivOp), ("power", graph.PowOp), ("float_power", graph.PowOp),
-        ("negative", graph.NegOp), ("maximum", graph.MaxOp), ("minimum", graph.MinOp),
-        ("sqrt", graph.SqrtOp), ("cbrt", graph.CbrtOp), ("copysign", graph.CopysignOp),
+        ("negative", graph.NegOp), ("sqrt", graph.SqrtOp), ("cbrt", graph.CbrtOp),
+        ("copysign", graph.CopysignOp),
         ("exp", graph.ExpOp), ("exp2", graph.Exp2Op), ("expm1", graph.Expm1Op),
         ("log", graph.LogOp), ("log2", graph.Log2Op), ("log10", graph.Log10Op),
         ("log1p", graph.Log1pOp), ("sin", graph.SinOp), ("cos", graph.CosOp), ("tan", graph.TanOp),
@@ -248,6 +258,8 @@ UFUNCS: dict[str, Ufunc] = {
     "isnan": is_nan,
     "logaddexp": _log_of_sum(graph.ExpOp, 1.0),
     "logaddexp2": _log_of_sum(graph.Exp2Op, 1 / math.log(2)),
+    "maximum": _extremum(graph.MaxOp),
+    "minimum": _extremum(graph.MinOp),
     "modf": modf,
     "positive": _same,
     "rad2deg": _scaled(_degree),

@@ -30,10 +30,19 @@ def clip(x: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **rest: 
     elif known:
         result = _between(array, low, high)
     else:
-        result = array if low is None else np.maximum(array, low, **rest)
-        result = result if high is None else np.minimum(result, high, **rest)
+        # Between two limits that are one number each a zero keeps its sign, else it has that of the limit.
+        kept = all(limit is not None and np.size(limit) == 1 for limit in (low, high))
+        result = array if low is None else _limited(np.maximum, array, low, kept, rest)
+        result = result if high is None else _limited(np.minimum, result, high, kept, rest)
     target = output_of(out)
     return result if target is None else store(value_of(array_of(result)), target)
+
+
+def _limited(ufunc: Any, x: Any, limit: Any, kept: bool, rest: dict[str, Any]) -> Any:
+    """`ufunc` of both; `kept`: of equal ones x, which NumPy takes where it is the second, of float16 the
+    first."""
+    first = kept and x.dtype != np.float16
+    return ufunc(limit, x, **rest) if first else ufunc(x, limit, **rest)
 
 
 def _is_known(limit: Any, dtype: np.dtype[Any]) -> bool:
@@ -46,4 +55,9 @@ def _between(array: TracedArray, low: Any, high: Any) -> Any:
     """One op, which has the slope 1 at its limits, where `maximum` and `minimum` have one half."""
     least = -np.inf if low is None else float(low)
     most = np.inf if high is None else float(high)
-    return fresh(recorder().op(ClipOp, value_of(array), min=least, max=most), scalar=True)
+    result = fresh(recorder().op(ClipOp, value_of(array), min=least, max=most), scalar=True)
+    limits = [limit for limit in (low, high) if limit is not None]
+    if len(limits) == 2 or limits[0] != 0 or array.dtype == np.float16:
+        return result
+    # NumPy takes the one limit, whatever sign zero has.
+    return -(-result + 0.0) if np.signbit(limits[0]) else result + 0.0

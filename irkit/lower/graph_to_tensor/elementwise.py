@@ -135,9 +135,9 @@ def _clip(op: GraphOp) -> Expression:
     def clip(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
         found = v[0]
         if low > -float("inf"):
-            found = s(arith.MaximumfOp(found, s.constant(low, element)))
+            found = s(arith.MaximumfOp(s.constant(low, element), found))
         if high < float("inf"):
-            found = s(arith.MinimumfOp(found, s.constant(high, element)))
+            found = s(arith.MinimumfOp(s.constant(high, element), found))
         return found
 
     return clip

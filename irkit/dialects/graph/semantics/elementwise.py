@@ -104,7 +104,7 @@ def _cast(op: graph.CastOp, x: Array) -> Array:
 
 def _clip(op: graph.ClipOp, x: Array) -> Array:
     low, high = (x.dtype.type(limit.value.data) for limit in (op.min, op.max))
-    return minimum(maximum(x, low), high)
+    return minimum(high, maximum(low, x))
 
 
 PREDICATES: dict[str, Callable[[Array, Array], Array]] = {
