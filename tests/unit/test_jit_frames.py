@@ -312,6 +312,13 @@ LABELS = (
 )
 
 
+@pytest.mark.parametrize("kinds", ["i8 i1", "f8 i8", "f8 f4"])
+def test_how_many_there_are_in_each_column(kinds):
+    """Of integers all, which the trace knows."""
+    frame = pd.DataFrame({c: column(k, 6) for c, k in zip("xy", kinds.split(), strict=True)})
+    same(interpreted(lambda f: f.count())(frame.copy()), frame.count(), 0)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted({n.split()[0] for n, _ in OPERATIONS}))
 def test_random_frames(name):

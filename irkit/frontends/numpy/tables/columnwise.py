@@ -11,6 +11,7 @@ from irkit.annotations.frames import fixed_rows
 from irkit.annotations.structures import of_kind
 from irkit.frontends.numpy.arrays import is_traced, kind_of_table
 from irkit.frontends.numpy.library import LIBRARY
+from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.tables.objects import HostObject, is_table, on_host
 from irkit.frontends.numpy.tables.operators import OPERATORS, UNARY
 from irkit.frontends.numpy.tables.reducing import REDUCTIONS
@@ -79,7 +80,8 @@ def reduced(frame: Any, name: str, kwargs: Mapping[str, Any]) -> TracedSeries:
     types = {f.dtype for f in found}
     if len(types) > 1 and types != {np.dtype(np.float64), np.dtype(np.int64)}:
         raise Unlike
-    whole: Any = LIBRARY.stack(found)
+    # How many there are of integers is known, and no traced array.
+    whole = array_of(LIBRARY.stack(found))
     return TracedSeries(whole, fixed_rows(frame.columns), None)
 
 
