@@ -98,8 +98,8 @@ def test_a_number_on_which_numba_decides_is_none(body):
 
 
 def test_texts_that_differ_in_sizes_have_one_form(tmp_path):
-    sizes = ((3, 16), (5, 20))
-    # The mean's factor is a float.
+    # The mean's divisor is a float; a power of two would be divided by, as no other is.
+    sizes = ((3, 17), (5, 20))
     forms = [[form_of(u.text, reals=True) for u in units(tmp_path, c, n)[:3]] for c, n in sizes]
     assert [f.text for f in forms[0]] == [f.text for f in forms[1]]
     assert [f.values for f in forms[0]] != [f.values for f in forms[1]]
