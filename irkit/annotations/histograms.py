@@ -202,10 +202,11 @@ def _weighing() -> Any:
     ) -> None:
         places = np.empty(AT_ONCE, np.intp)
         for first in range(0, len(values), AT_ONCE):
-            some = values[first : first + AT_ONCE]
+            some, heavy = values[first : first + AT_ONCE], weights[first : first + AT_ONCE]
             find(some, edges, width, number, margin, places)
+            # Of an index that is a sum the sign is looked at, which takes as long as the rest.
             for n in range(len(some)):
-                sums[places[n]] += weights[first + n]
+                sums[places[n]] += heavy[n]
 
     return _compiled(weigh)
 
