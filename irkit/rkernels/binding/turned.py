@@ -1,8 +1,8 @@
 """Operands that a map reads along another dimension than they are stored: transpositions, and what is fused
 with them.
 
-A tile of such an operand is read as it lies, through shared memory, and what is computed of it is stored as
-that lies: both are whole sectors of memory.
+A tile of such an operand is read as it lies, through memory that is near, and what is computed of it is
+stored as that lies: both are whole sectors of memory.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def bytes_apart(root: Root) -> int:
 
 def turned_tiles(b: Binder) -> None:
     """Where an operand is `turned`: `LENGTH` rows, INNER apart, are of what lies side by side in it.
-    `LOAD_TILE(OPERANDS, r, j)` is what it has for an element, of type `TILED`, and
+    `LOAD_TILE(OPERANDS, r, j)` is what it has for an element, of type `TILED`, which is `SOURCE` at
+    `PLACE(OPERANDS, r, j)`, and `TILES` makes a pointer to such of an address.
     `STORE_TILE(OPERANDS, r, j, acc)` does with that what `STORE` does."""
     found = turned(b.root)
     if found is None or not b.split:
@@ -115,6 +116,7 @@ def turned_tiles(b: Binder) -> None:
     b.literal("INNER", math.prod(b.root.parallel[found.last + 1 : -1]))
     kind = b.binding.pointer_types[found.operand.index]
     b.binding.names["TILED"] = "float32" if kind in ("float16", "bfloat16") else kind
+    b.binding.names["TILES"], b.binding.names["SOURCE"] = f"{kind}p", f"p{found.operand.index}"
 
     def place(printer: ElementPrinter, where: Index) -> Index:
         return tuple(printer.affine(e, where) for e in found.index)
@@ -122,6 +124,7 @@ def turned_tiles(b: Binder) -> None:
     shape = tensor_type(found.operand).get_shape()
     reading = ElementPrinter()
     at = linear(place(reading, b.rj_index(reading)), shape)
+    b.binding.needed("PLACE", "r, j", [*reading.lines, f"return {at}"])
     reading.line(f"return p{found.operand.index}[{at}]")
     b.binding.needed("LOAD_TILE", "r, j", reading.lines)
     printer = ElementPrinter(results=b.written_over())

@@ -30,9 +30,10 @@ class Elementwise(Family):
 
     On a GPU `FETCH(OPERANDS, r, j)` and `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is
     read of memory, and the rest; `FETCH_FOUR` and `STORE_FOUR`, the same of four elements
-    (`irkit/rkernels/binding/fours.py`); and where an operand is read along another dimension than it is
-    stored `LOAD_TILE`, `STORE_TILE`, `TILED`, `LENGTH`, `INNER` (`irkit/rkernels/binding/turned.py`). On a
-    CPU, of rows of a few elements, `STORE_SHORT(OPERANDS, q, i, j)`: r is q * `I` + i.
+    (`irkit/rkernels/binding/fours.py`). Where an operand is read along another dimension than it is stored
+    `PLACE`, `SOURCE`, `LOAD_TILE`, `STORE_TILE`, `TILED`, `TILES`, `LENGTH`, `INNER`
+    (`irkit/rkernels/binding/turned.py`). On a CPU, of rows of a few elements,
+    `STORE_SHORT(OPERANDS, q, i, j)`: r is q * `I` + i.
     """
 
     name = "map"
@@ -62,4 +63,4 @@ class Elementwise(Family):
                 "r, j", binder.rj_index, lambda index: "", ahead="r, j", placeholder="STORE_FETCHED"
             )
             fours(binder, binder.rj_index)
-            turned_tiles(binder)
+        turned_tiles(binder)
