@@ -45,6 +45,9 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "sum-bins": _lazy("passes.graph.sum_bins", "SumBinsPass"),
     "vectorise-loops": _lazy("passes.graph.vectorise_loops", "VectoriseLoops"),
     "narrow-loops": _lazy("passes.graph.narrow_loops", "NarrowLoops"),
+    "unroll-elementwise-loops": _lazy(
+        "passes.graph.unroll_elementwise_loops", "UnrollElementwiseLoops"
+    ),
     "lead-with-moving-dims": _lazy("passes.graph.lead_with_moving_dims", "LeadWithMovingDims"),
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "pads-to-concat": _lazy("passes.graph.pads_to_concat", "PadsToConcat"),

@@ -17,6 +17,7 @@ STANDARD: dict[str, list[str]] = {
         "read-as-it-lies",
         "narrow-loops",
         "lead-with-moving-dims",
+        "unroll-elementwise-loops",
         # What follows is of functions without loops.
         "outline-loops",
         "write-out-attention",
