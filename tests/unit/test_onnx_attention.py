@@ -91,6 +91,35 @@ def test_attention_of_other_widths_and_a_past() -> None:
     judged(proto, given)
 
 
+def test_a_mask_of_ends_and_begins() -> None:
+    """Of one dimension, and twice as long as the batch."""
+    given = {"x": normal(BATCH, STEPS, WIDTH), "m": np.array([4, 5, 1, 0], np.int32)}
+    constants = {"w": normal(WIDTH, 3 * WIDTH, seed=1) / 3, "b": normal(3 * WIDTH, seed=2)}
+    judged(model("Attention", given, constants, "x w b m", "y"), given)
+    given["m"] = np.array([1, 2, 3], np.int32)
+    with pytest.raises(
+        UnsupportedError, match="the end of each of 2 sequences, or ends and begins"
+    ):
+        irkit.compile(model("Attention", given, constants, "x w b m", "y"), "cpu")
+
+
+@pytest.mark.parametrize("past", [0, 2])
+def test_a_lone_row_sees_every_key(past: int) -> None:
+    """ONNX Runtime has no causal mask of one row, though there are more keys than those of its past."""
+    given: dict[str, Any] = {"q": normal(BATCH, 1, WIDTH)}
+    given |= {n: normal(BATCH, PAST, WIDTH, seed=s) for s, n in ((1, "k"), (2, "v"))}
+    slots, outputs = "q k v", "y"
+    if past:
+        given |= {n: normal(BATCH, HEADS, past, SIZE, seed=s) for s, n in ((7, "pk"), (8, "pv"))}
+        slots, outputs = "q k v _ _ _ pk pv", "y nk nv"
+    judged(model("MultiHeadAttention", given, {}, slots, outputs, unidirectional=1), given)
+
+
+def test_a_filter_value_without_a_mask() -> None:
+    given, slots = operands("self")
+    judged(model("MultiHeadAttention", given, {}, slots, "y", mask_filter_value=-5.0), given)
+
+
 def operands(layout: str) -> tuple[dict[str, Any], str]:
     q = normal(BATCH, STEPS, WIDTH)
     if layout == "packed":
