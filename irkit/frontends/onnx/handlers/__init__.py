@@ -4,6 +4,7 @@ from irkit.frontends.onnx.handlers import (
     arithmetic,
     attention,
     cache,
+    dynamic_products,
     einsum,
     elementwise,
     gather,
@@ -63,6 +64,7 @@ DOMAINS: dict[str, dict[str, Handler]] = {
     "com.microsoft": {
         **MICROSOFT,
         **attention.MICROSOFT,
+        **dynamic_products.MICROSOFT,
         **grouped_attention.MICROSOFT,
         **transformer.MICROSOFT,
         # What ONNX Runtime's optimiser writes into models of operator sets that have none.
