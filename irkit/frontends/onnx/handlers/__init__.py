@@ -5,6 +5,7 @@ from irkit.frontends.onnx.handlers import (
     attention,
     cache,
     dynamic_products,
+    dynamic_recurrent,
     einsum,
     elementwise,
     gather,
@@ -65,6 +66,7 @@ DOMAINS: dict[str, dict[str, Handler]] = {
         **MICROSOFT,
         **attention.MICROSOFT,
         **dynamic_products.MICROSOFT,
+        **dynamic_recurrent.MICROSOFT,
         **grouped_attention.MICROSOFT,
         **transformer.MICROSOFT,
         # What ONNX Runtime's optimiser writes into models of operator sets that have none.
