@@ -175,7 +175,7 @@ class Importer:
 
     def _import(self, proto: NodeProto) -> None:
         """Import one node, or note why not."""
-        name = proto.name or (proto.output[0] if proto.output else "")
+        name = proto.name or next(filter(None, proto.output), "")
         where = f"node '{name}' ({proto.op_type})"
         if proto.domain not in DOMAINS:
             self._miss(f"{where}: operator domain '{proto.domain}' is not supported")
