@@ -99,6 +99,19 @@ def test_matmul_integer_of_columns_and_batches():
     check(model("MatMulInteger", x, ["x", some(I8, 12, 9), U8(3), some(I8, 9)]), x)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((12,), (12, 9)), ((5, 12), (12,)), ((2, 5, 12), (12,)), ((12,), (2, 12, 9))],
+)
+def test_products_of_vectors(left, right):
+    """A vector is a row or a column, which the result has not."""
+    x, b = some(U8, *left), some(I8, *right)
+    check(model("MatMulInteger", x, ["x", b, U8(3), I8(-7)]), x)
+    scales = F32(0.013), F32(0.021), F32(0.9)
+    parts = ["x", scales[0], U8(120), b, scales[1], I8(2), scales[2], U8(128)]
+    check(model("QLinearMatMul", x, parts), x)
+
+
 @pytest.mark.parametrize("kind", [U8, I8])
 def test_qlinear_matmul(kind):
     x = some(U8, 9, 60)

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of
+from irkit.frontends.onnx.handlers.linear import product
 from irkit.frontends.onnx.handlers.quantisation import dynamically
 from irkit.frontends.onnx.handlers.quantised_products import centred, lone, per_row
 from irkit.frontends.onnx.node import Handler, Node, Value
@@ -22,7 +23,7 @@ def scaled_product(
     node: Node, a: tuple[SSAValue, SSAValue], b: tuple[SSAValue, SSAValue], bias: SSAValue | None
 ) -> SSAValue:
     """The product of centred integers (i32) with their scales, as floats, plus `bias`."""
-    total = node.emit(graph.MatmulOp, a[0], b[0])
+    total = product(node, a[0], b[0])
     scale = node.emit(graph.MulOp, a[1], b[1])
     y = node.emit(graph.MulOp, cast(node, total, element_of(scale)), scale)
     return y if bias is None else node.emit(graph.AddOp, y, bias)

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import tensor_type
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
+from irkit.frontends.onnx.handlers.linear import product
 from irkit.frontends.onnx.handlers.quantisation import has_zero_point, saturated
 from irkit.frontends.onnx.handlers.window import filters, sliding, spatial
 from irkit.frontends.onnx.node import Handler, Node, Value
@@ -62,13 +63,13 @@ def _requantised(
 
 
 def _matmul_integer(node: Node) -> Sequence[Value]:
-    return [node.emit(graph.MatmulOp, centred(node, 0, 2, 1), centred(node, 1, 3, 0))]
+    return [product(node, centred(node, 0, 2, 1), centred(node, 1, 3, 0))]
 
 
 def _qlinear_matmul(node: Node) -> Sequence[Value]:
-    product = node.emit(graph.MatmulOp, centred(node, 0, 2, 1), centred(node, 3, 5, 0))
+    total = product(node, centred(node, 0, 2, 1), centred(node, 3, 5, 0))
     scales = per_row(node, 1, 1), per_row(node, 4, 0)
-    return [_requantised(node, product, scales, 6, 7)]
+    return [_requantised(node, total, scales, 6, 7)]
 
 
 def _convolved(node: Node, weights: int, zeros: tuple[int, int], bias: int | None) -> SSAValue:
