@@ -115,6 +115,19 @@ def test_a_lone_row_sees_every_key(past: int) -> None:
     judged(model("MultiHeadAttention", given, {}, slots, outputs, unidirectional=1), given)
 
 
+def test_a_past_of_no_steps_is_given_as_constants() -> None:
+    given, slots = operands("cross")
+    none = np.zeros((BATCH, HEADS, 0, SIZE), np.float32)
+    every = {**given, "pk": none, "pv": none}
+    proto = model("MultiHeadAttention", every, {}, f"{slots} _ _ _ pk pv", "y nk nv")
+    with pytest.raises(UnsupportedError, match=r"give an empty one as constants={'pk': array}"):
+        irkit.compile(proto, "cpu")
+    program = irkit.compile(proto, "cpu", constants={"pk": none, "pv": none})
+    found: Any = program(*given.values())
+    for a, b in zip(found, session(proto.SerializeToString()).run(None, every), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=5e-6)
+
+
 def test_a_filter_value_without_a_mask() -> None:
     given, slots = operands("self")
     judged(model("MultiHeadAttention", given, {}, slots, "y", mask_filter_value=-5.0), given)
