@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import irkit
-from irkit.errors import UnsupportedError
+from irkit.errors import InvalidInputError, UnsupportedError
 
 BATCH, HEADS, STEPS, SIZE, PAST = 2, 3, 5, 4, 6
 WIDTH = HEADS * SIZE
@@ -122,6 +122,9 @@ def test_a_past_of_no_steps_is_given_as_constants() -> None:
     proto = model("MultiHeadAttention", every, {}, f"{slots} _ _ _ pk pv", "y nk nv")
     with pytest.raises(UnsupportedError, match=r"give an empty one as constants={'pk': array}"):
         irkit.compile(proto, "cpu")
+    proto.graph.input[3].type.tensor_type.shape.dim[2].dim_param = "past"
+    with pytest.raises(InvalidInputError, match=r"sizes of 1 or more .* constants={'pk': array}"):
+        irkit.compile(proto, "cpu", shapes={"pk": none.shape})
     program = irkit.compile(proto, "cpu", constants={"pk": none, "pv": none})
     found: Any = program(*given.values())
     for a, b in zip(found, session(proto.SerializeToString()).run(None, every), strict=True):
