@@ -47,8 +47,8 @@ must be known then too: its body is imported once for each, up to {nodes} nodes 
 Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
 are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
 `tests/unit/test_onnx_quantised.py`, `tests/unit/test_onnx_transformer.py`,
-`tests/unit/test_onnx_attention.py`, `tests/unit/test_onnx_grouped_attention.py` and
-`tests/unit/test_onnx_fused.py` compare them with it.
+`tests/unit/test_onnx_attention.py`, `tests/unit/test_onnx_grouped_attention.py`,
+`tests/unit/test_onnx_fused.py` and `tests/unit/test_onnx_dynamic_lstm.py` compare them with it.
 `GroupQueryAttention` reads `seqlens_k` when it runs; `total_sequence_length` may be known at import, else the
 cache is as long as it will be, and a step that does not fit into it is NaN. Its quantised and sliding caches,
 and normalised queries, are refused.

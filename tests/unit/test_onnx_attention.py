@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import irkit
-from irkit.errors import UnsupportedError
+from irkit.errors import InvalidInputError, UnsupportedError
 
 BATCH, HEADS, STEPS, SIZE, PAST = 2, 3, 5, 4, 6
 WIDTH = HEADS * SIZE
@@ -89,6 +89,51 @@ def test_attention_of_other_widths_and_a_past() -> None:
     constants = {"w": normal(WIDTH, 4 * WIDTH, seed=1) / 3, "b": normal(4 * WIDTH, seed=2)}
     proto = model("Attention", given, constants, "x w b", "y", qkv_hidden_sizes=sizes, scale=0.3)
     judged(proto, given)
+
+
+def test_a_mask_of_ends_and_begins() -> None:
+    """Of one dimension, and twice as long as the batch."""
+    given = {"x": normal(BATCH, STEPS, WIDTH), "m": np.array([4, 5, 1, 0], np.int32)}
+    constants = {"w": normal(WIDTH, 3 * WIDTH, seed=1) / 3, "b": normal(3 * WIDTH, seed=2)}
+    judged(model("Attention", given, constants, "x w b m", "y"), given)
+    given["m"] = np.array([1, 2, 3], np.int32)
+    with pytest.raises(
+        UnsupportedError, match="the end of each of 2 sequences, or ends and begins"
+    ):
+        irkit.compile(model("Attention", given, constants, "x w b m", "y"), "cpu")
+
+
+@pytest.mark.parametrize("past", [0, 2])
+def test_a_lone_row_sees_every_key(past: int) -> None:
+    """ONNX Runtime has no causal mask of one row, though there are more keys than those of its past."""
+    given: dict[str, Any] = {"q": normal(BATCH, 1, WIDTH)}
+    given |= {n: normal(BATCH, PAST, WIDTH, seed=s) for s, n in ((1, "k"), (2, "v"))}
+    slots, outputs = "q k v", "y"
+    if past:
+        given |= {n: normal(BATCH, HEADS, past, SIZE, seed=s) for s, n in ((7, "pk"), (8, "pv"))}
+        slots, outputs = "q k v _ _ _ pk pv", "y nk nv"
+    judged(model("MultiHeadAttention", given, {}, slots, outputs, unidirectional=1), given)
+
+
+def test_a_past_of_no_steps_is_given_as_constants() -> None:
+    given, slots = operands("cross")
+    none = np.zeros((BATCH, HEADS, 0, SIZE), np.float32)
+    every = {**given, "pk": none, "pv": none}
+    proto = model("MultiHeadAttention", every, {}, f"{slots} _ _ _ pk pv", "y nk nv")
+    with pytest.raises(UnsupportedError, match=r"give an empty one as constants={'pk': array}"):
+        irkit.compile(proto, "cpu")
+    proto.graph.input[3].type.tensor_type.shape.dim[2].dim_param = "past"
+    with pytest.raises(InvalidInputError, match=r"sizes of 1 or more .* constants={'pk': array}"):
+        irkit.compile(proto, "cpu", shapes={"pk": none.shape})
+    program = irkit.compile(proto, "cpu", constants={"pk": none, "pv": none})
+    found: Any = program(*given.values())
+    for a, b in zip(found, session(proto.SerializeToString()).run(None, every), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=5e-6)
+
+
+def test_a_filter_value_without_a_mask() -> None:
+    given, slots = operands("self")
+    judged(model("MultiHeadAttention", given, {}, slots, "y", mask_filter_value=-5.0), given)
 
 
 def operands(layout: str) -> tuple[dict[str, Any], str]:

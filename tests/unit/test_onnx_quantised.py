@@ -79,6 +79,13 @@ def check(proto, x, apart=0):
                 assert np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max() <= apart
 
 
+def close(proto, x):
+    """Every level gives ONNX Runtime's floats, which may add a bias in one rounding."""
+    (want,) = judged(proto, x)
+    for (got,) in answers(proto, x):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", [U8, I8])
 @pytest.mark.parametrize("zero", [None, 5])
 def test_matmul_integer(kind, zero):
@@ -90,6 +97,19 @@ def test_matmul_integer(kind, zero):
 def test_matmul_integer_of_columns_and_batches():
     x = some(U8, 3, 5, 12)
     check(model("MatMulInteger", x, ["x", some(I8, 12, 9), U8(3), some(I8, 9)]), x)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((12,), (12, 9)), ((5, 12), (12,)), ((2, 5, 12), (12,)), ((12,), (2, 12, 9))],
+)
+def test_products_of_vectors(left, right):
+    """A vector is a row or a column, which the result has not."""
+    x, b = some(U8, *left), some(I8, *right)
+    check(model("MatMulInteger", x, ["x", b, U8(3), I8(-7)]), x)
+    scales = F32(0.013), F32(0.021), F32(0.9)
+    parts = ["x", scales[0], U8(120), b, scales[1], I8(2), scales[2], U8(128)]
+    check(model("QLinearMatMul", x, parts), x)
 
 
 @pytest.mark.parametrize("kind", [U8, I8])
@@ -143,6 +163,35 @@ def test_q_gemm(turned, scaled):
     parts = ["x", F32(0.02), U8(9), b.T.copy() if turned else b, scales, np.zeros(11, I8), bias]
     parts += [F32(1.1), U8(77)] if scaled else []
     check(model("QGemm", x, parts, "com.microsoft", transB=turned, alpha=0.75), x)
+
+
+def test_q_gemm_without_a_zero_point_of_the_result_is_of_floats():
+    x, b = some(U8, 6, 40), some(I8, 40, 11)
+    parts = ["x", F32(0.02), U8(9), b, F32(0.03), I8(0), None, F32(1.1)]
+    check(model("QGemm", x, parts, "com.microsoft"), x)
+
+
+@pytest.mark.parametrize("kind", [U8, I8])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_products_of_floats_and_integers(kind, columns, biased):
+    """As ONNX Runtime's optimiser writes them into what its quantiser has made."""
+    b = some(kind, 40, 11)
+    scale = RNG.uniform(0.01, 0.03, 11).astype(F32) if columns else F32(0.02)
+    zero = some(kind, 11) if columns else kind(3)
+    bias = RNG.standard_normal(11).astype(F32) if biased else None
+    x = RNG.standard_normal((2, 6, 40)).astype(F32)
+    close(model("DynamicQuantizeMatMul", x, ["x", b, scale, zero, bias], "com.microsoft"), x)
+    x = some(U8, 2, 6, 40)
+    parts = ["x", b, F32(0.1), scale, U8(200), zero, bias]
+    close(model("MatMulIntegerToFloat", x, parts, "com.microsoft"), x)
+
+
+@pytest.mark.parametrize("kind", [U8, I8])
+def test_where(kind):
+    x, y = some(kind, 5, 33), some(kind, 33)
+    parts = [x > 9, "x", F32(0.03), kind(7), y, F32(0.05), kind(100), F32(0.04), kind(3)]
+    check(model("QLinearWhere", x, parts, "com.microsoft"), x)
 
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
@@ -215,7 +264,7 @@ def test_dynamic_quantisation(scale):
 REFUSED = {
     "a scale per column": ("QLinearAdd", [F32(0.1), U8(1), some(U8, 4), np.ones(4, F32), U8(0)],
                            {}, "only one for the whole tensor is supported"),
-    "an operator unknown": ("QLinearWhere", [F32(0.1), U8(0)], {},
+    "an operator unknown": ("QLinearReduceMean", [F32(0.1), U8(0)], {},
                             "this operator of domain 'com.microsoft' is not supported"),
     "channels last": ("QLinearGlobalAveragePool", [F32(0.1), U8(1), F32(0.1), U8(1)],
                       {"channels_last": 1}, "channels_last = 1"),

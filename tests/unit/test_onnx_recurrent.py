@@ -202,3 +202,11 @@ def test_shapes_are_checked():
     proto.graph.input[1].type.tensor_type.shape.dim[1].dim_value = 7
     with pytest.raises(UnsupportedError, match=r"'h': expected shape \(1, 3, 2\), got \(1, 7, 2\)"):
         import_onnx(proto)
+
+
+def test_a_node_is_named_by_the_first_output_that_it_has():
+    made, _ = layer("GRU", clip=1.0)
+    made.graph.node[0].output[0] = ""
+    made.graph.output.pop(0)
+    with pytest.raises(UnsupportedError, match=r"node 'yh' \(GRU\)"):
+        import_onnx(made)

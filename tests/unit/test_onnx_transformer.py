@@ -76,6 +76,13 @@ def test_rotary_embedding(
     judged(*rotary(size, turned, domain, flat, interleaved=interleaved))
 
 
+def test_caches_say_how_many_heads_there_are() -> None:
+    x, caches = normal(2, STEPS, HEADS * 8), {n: normal(MOST, 4, seed=2) for n in "cs"}
+    one = helper.make_node("RotaryEmbedding", ["x", "p", "c", "s"], ["y"], domain=MICROSOFT)
+    inputs = {"x": x, "p": np.arange(2 * STEPS).reshape(2, STEPS)}
+    judged(model([one], inputs, caches, "y"), inputs)
+
+
 def test_rotary_embedding_is_one_roperator_beside_what_is_looked_up() -> None:
     program = judged(*rotary(8, 8, "", False))
     launches = [t for t in program.ir("task").splitlines() if "task.launch" in t]
@@ -136,7 +143,7 @@ def test_simplified_norm() -> None:
     ("turned", "attributes", "reason"),
     [
         (6, {}, "caches of 3 pairs: 8 of 8 elements are turned"),
-        (8, {"num_heads": 0}, "num_heads = 0: it does not divide 24 elements of a step"),
+        (10, {"num_heads": 0}, "caches of 5 pairs: 12 of 12 elements are turned"),
         (8, {"num_heads": 5}, "num_heads = 5: it does not divide 24 elements of a step"),
     ],
 )

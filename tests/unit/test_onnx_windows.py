@@ -155,6 +155,14 @@ def test_global_pools(op, rank):
     judged(model([node(op, "x")], x, batch=True), x)
 
 
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("auto_pad", ["VALID", "SAME_UPPER", "SAME_LOWER"])
+def test_sizes_are_rounded_up_without_padding_too(op, auto_pad):
+    x = {"x": floats(1, 2, 7, 8)}
+    how = {"kernel_shape": [2, 4], "strides": [3, 3], "ceil_mode": 1, "auto_pad": auto_pad}
+    judged(model([node(op, "x", **how)], x, opset=22), x)
+
+
 def test_windows_that_start_behind_the_input_are_dropped():
     """As operator set 22 says; the size is that of ONNX's own test."""
     x = {"x": floats(1, 1, 2, 2)}

@@ -140,7 +140,9 @@ class Importer:
             return None
         sizes = [d.dim_value if d.HasField("dim_value") else DYNAMIC for d in declared.shape.dim]
         if any(s < 1 for s in sizes if s != DYNAMIC):
-            self._miss(f"input '{value.name}': no dimension may be below 1, got {sizes}")
+            empty = all(s >= 0 for s in sizes if s != DYNAMIC)
+            how = f" (give an empty one as constants={{'{value.name}': array}})" if empty else ""
+            self._miss(f"input '{value.name}': no dimension may be below 1, got {sizes}{how}")
             return None
         if not self._one_symbol(value):
             return None
@@ -175,7 +177,7 @@ class Importer:
 
     def _import(self, proto: NodeProto) -> None:
         """Import one node, or note why not."""
-        name = proto.name or (proto.output[0] if proto.output else "")
+        name = proto.name or next(filter(None, proto.output), "")
         where = f"node '{name}' ({proto.op_type})"
         if proto.domain not in DOMAINS:
             self._miss(f"{where}: operator domain '{proto.domain}' is not supported")

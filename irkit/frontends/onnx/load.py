@@ -293,7 +293,12 @@ def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
             inputs[name].CopyFrom(_shaped(inputs[name], sizes))
         dims = inputs[name].type.tensor_type.shape.dim
         static = [d.dim_value if d.HasField("dim_value") else None for d in dims]
-        fits = len(static) == len(sizes) and min(sizes, default=1) > 0
+        if min(sizes, default=1) < 1:
+            raise InvalidInputError(
+                f"shapes['{name}'] = {tuple(sizes)}: expected sizes of 1 or more (an input without elements"
+                f" is given as constants={{'{name}': array}})"
+            )
+        fits = len(static) == len(sizes)
         if not fits or any(s not in (None, w) for s, w in zip(static, sizes, strict=False)):
             raise InvalidInputError(
                 f"shapes['{name}'] = {tuple(sizes)} does not fit the declared shape {static}"

@@ -11,6 +11,7 @@ from onnx import NodeProto, helper
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.graph import ConcatOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch import BatchDim
 from irkit.dialects.graph.semantics import evaluate
@@ -180,6 +181,7 @@ class Node:
         """Append an op. Whether it treats each row of a dynamic batch alone is the analysis's to say.
 
         What has no elements, or comes of what has none, is a constant: a program has no empty tensors.
+        Concatenations go without it.
         """
         try:
             if any(0 in tensor_type(v).get_shape() for v in operands):
@@ -199,10 +201,16 @@ class Node:
         known = [a for a in arrays if a is not None]
         if len(known) == len(arrays):
             return [self.tensor(a) for a in evaluate(made, known)]
+        if op is ConcatOp and 0 not in shapes[0]:
+            return self._joined([v for v in operands if 0 not in tensor_type(v).get_shape()], props)
         if any(0 not in shape for shape in shapes):
             self.refuse("operands", "empty tensors are not supported")
         dtypes = [numpy_dtype(tensor_type(r).element_type) for r in made.results]
         return [self.tensor(np.empty(s, d)) for s, d in zip(shapes, dtypes, strict=True)]
+
+    def _joined(self, parts: Sequence[SSAValue], props: dict[str, Any]) -> Sequence[SSAValue]:
+        """A concatenation of what has elements, such as new keys behind a past of no steps."""
+        return self.builder.ops(ConcatOp, *parts, **props) if len(parts) > 1 else parts
 
 
 Handler = Callable[[Node], Sequence[Value]]

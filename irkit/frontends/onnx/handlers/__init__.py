@@ -4,6 +4,8 @@ from irkit.frontends.onnx.handlers import (
     arithmetic,
     attention,
     cache,
+    dynamic_products,
+    dynamic_recurrent,
     einsum,
     elementwise,
     gather,
@@ -63,6 +65,8 @@ DOMAINS: dict[str, dict[str, Handler]] = {
     "com.microsoft": {
         **MICROSOFT,
         **attention.MICROSOFT,
+        **dynamic_products.MICROSOFT,
+        **dynamic_recurrent.MICROSOFT,
         **grouped_attention.MICROSOFT,
         **transformer.MICROSOFT,
         # What ONNX Runtime's optimiser writes into models of operator sets that have none.

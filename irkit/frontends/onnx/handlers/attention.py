@@ -57,18 +57,40 @@ def _known(node: Node, name: str, *sizes: int) -> None:
         node.refuse(name, "only the batch may be dynamic")
 
 
+def _within(node: Node, index: int, keys: int, batch: int) -> SSAValue:
+    """Which keys a mask of one dimension shows, as batch × keys: those before the end of a sequence, and not
+    before its begin where begins stand behind the ends."""
+    mask = node.operand(index)
+    length = _shape(mask)[0]
+    if length not in (batch, 2 * batch):
+        node.refuse(
+            node.name_of(index),
+            f"of one dimension it has the end of each of {batch} sequences, or ends and begins, "
+            f"got {length} numbers",
+        )
+    places = node.tensor(np.arange(keys, dtype=numpy_dtype(tensor_type(mask).element_type)))
+    if length == batch:
+        ends = node.emit(graph.ReshapeOp, mask, shape=[batch, 1])
+        return node.emit(graph.CompareOp, places, ends, predicate="lt")
+    ends, begins = (
+        node.emit(graph.ReshapeOp, _slice(node, mask, 0, at, batch), shape=[batch, 1])
+        for at in (0, batch)
+    )
+    before = node.emit(graph.CompareOp, places, ends, predicate="lt")
+    behind = node.emit(graph.CompareOp, places, begins, predicate="ge")
+    return node.emit(graph.AndOp, before, behind)
+
+
 def _padding(node: Node, index: int, keys: int, like: SSAValue) -> SSAValue | None:
     """What is added to scores for padded keys; None without a mask."""
+    filtered = node.attribute("mask_filter_value", -10000.0)
     if node.given(index) is None:
         return None
     mask = node.operand(index)
     shape, kind = _shape(mask), numpy_dtype(tensor_type(mask).element_type)
     if len(shape) == 1:
-        # The lengths of the sequences, which are padded behind.
-        ends = node.emit(graph.ReshapeOp, mask, shape=[shape[0], 1])
-        places = node.tensor(np.arange(keys, dtype=kind).reshape(1, keys))
-        seen = node.emit(graph.CompareOp, places, ends, predicate="lt")
-        shape = [shape[0], keys]
+        seen = _within(node, index, keys, _shape(like)[0])
+        shape = [_shape(seen)[0], keys]
     else:
         zero = node.tensor(np.array(0, kind))
         seen = node.emit(graph.CompareOp, mask, zero, predicate="gt")
@@ -76,7 +98,7 @@ def _padding(node: Node, index: int, keys: int, like: SSAValue) -> SSAValue | No
         node.refuse(node.name_of(index), f"a mask of shape {shape} for {keys} keys")
     between = [1, 1] if len(shape) == 2 else [1, shape[1]]
     element = numpy_dtype(tensor_type(like).element_type)
-    hidden = np.array(node.attribute("mask_filter_value", -10000.0), element)
+    hidden = np.array(filtered, element)
     added = node.emit(graph.WhereOp, seen, node.tensor(np.array(0, element)), node.tensor(hidden))
     return node.emit(graph.ReshapeOp, added, shape=[shape[0], *between, keys])
 
@@ -94,7 +116,8 @@ def _attended(
     while len(added) > 1:
         added = [node.emit(graph.AddOp, *added[:2]), *added[2:]]
     scale = float(node.attribute("scale", 0.0)) or size**-0.5
-    ahead = node.attribute("unidirectional", 0)
+    # ONNX Runtime lets a lone row see every key, also where there are more than those of its past.
+    ahead = node.attribute("unidirectional", 0) and steps > 1
     causal = {"causal": past} if ahead and past is not None else {}
     y = node.emit(graph.AttentionOp, query, key, value, *added, scale=scale, **causal)
     return node.emit(graph.ReshapeOp, _turned(node, y), shape=[batch, steps, heads * columns])

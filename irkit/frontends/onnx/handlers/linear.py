@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import SSAValue
+
 from irkit.dialects import graph
 from irkit.dialects.types import tensor_type
 from irkit.frontends.onnx.node import Handler, Node, Value
@@ -22,10 +24,9 @@ def _gemm(node: Node) -> Sequence[Value]:
     return [y]
 
 
-def _matmul(node: Node) -> Sequence[Value]:
-    """A vector on the left is a row, one on the right a column, and neither is left in the result."""
-    a, b = node.operand(0), node.operand(1)
-    left, right = (list(node.type_of(i).get_shape()) for i in (0, 1))
+def product(node: Node, a: SSAValue, b: SSAValue) -> SSAValue:
+    """MatMul: a vector on the left is a row, one on the right a column, and neither is left in the result."""
+    left, right = (list(tensor_type(v).get_shape()) for v in (a, b))
     if len(left) == 1:
         a = node.emit(graph.ReshapeOp, a, shape=[1, *left])
     if len(right) == 1:
@@ -36,7 +37,11 @@ def _matmul(node: Node) -> Sequence[Value]:
         shape.pop()
     if len(left) == 1:
         shape.pop(-1 if len(right) == 1 else -2)
-    return [node.emit(graph.ReshapeOp, y, shape=shape) if 1 in (len(left), len(right)) else y]
+    return node.emit(graph.ReshapeOp, y, shape=shape) if 1 in (len(left), len(right)) else y
+
+
+def _matmul(node: Node) -> Sequence[Value]:
+    return [product(node, node.operand(0), node.operand(1))]
 
 
 HANDLERS: dict[str, Handler] = {

@@ -97,6 +97,12 @@ def _concat(node: Node) -> Sequence[Value]:
     return [_quantised(node, node.emit(graph.ConcatOp, *parts, axis=axis), 0, 2)]
 
 
+def _where(node: Node) -> Sequence[Value]:
+    """Inputs: the condition, two operands, each with scale and zero point, and those of the result."""
+    chosen = node.emit(graph.WhereOp, node.operand(0), _real(node, 1), _real(node, 4))
+    return [_quantised(node, chosen, 7, 1)]
+
+
 def _channels_first(node: Node) -> None:
     if int(node.attribute("channels_last", 0)):
         node.refuse("channels_last = 1", "only channels behind the batch are supported")
@@ -146,5 +152,6 @@ MICROSOFT: dict[str, Handler] = {
     "QLinearMul": _multiply,
     "QLinearSigmoid": _unary(_sigmoid),
     "QLinearSoftmax": _softmax,
+    "QLinearWhere": _where,
     "QuantizeLinear": LINEAR["QuantizeLinear"],
 }

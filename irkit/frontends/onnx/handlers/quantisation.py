@@ -97,9 +97,12 @@ def _dequantize(node: Node) -> Sequence[Value]:
     return [cast(node, node.emit(graph.MulOp, cast(node, x, wide), scale), to)]
 
 
-def _dynamic_quantize(node: Node) -> Sequence[Value]:
-    """The scale of what is all zeros is 1, as ONNX Runtime has it; by ONNX's own text it is 0 / 0."""
-    x, every = node.operand(0), list(range(node.type_of(0).get_num_dims()))
+def dynamically(node: Node, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """`x` as uint8, its scale and its zero point, which follow from its least and its largest element.
+
+    The scale of what is all zeros is 1, as ONNX Runtime has it; by ONNX's own text it is 0 / 0.
+    """
+    every = list(range(tensor_type(x).get_num_dims()))
     none = scalar(node, 0, x)
     low, high = (
         node.emit(op, node.emit(graph.ReduceOp, x, kind=kind, axes=every, keepdims=False), none)
@@ -111,7 +114,11 @@ def _dynamic_quantize(node: Node) -> Sequence[Value]:
     zero = saturated(
         node, node.emit(graph.SubOp, none, node.emit(graph.DivOp, low, scale)), None, ui8
     )
-    return [saturated(node, node.emit(graph.DivOp, x, scale), zero, ui8), scale, zero]
+    return saturated(node, node.emit(graph.DivOp, x, scale), zero, ui8), scale, zero
+
+
+def _dynamic_quantize(node: Node) -> Sequence[Value]:
+    return dynamically(node, node.operand(0))
 
 
 HANDLERS: dict[str, Handler] = {

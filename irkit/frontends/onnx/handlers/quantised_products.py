@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import tensor_type
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
+from irkit.frontends.onnx.handlers.linear import product
 from irkit.frontends.onnx.handlers.quantisation import has_zero_point, saturated
 from irkit.frontends.onnx.handlers.window import filters, sliding, spatial
 from irkit.frontends.onnx.node import Handler, Node, Value
@@ -30,7 +31,7 @@ def lone(node: Node, index: int) -> SSAValue:
     return node.emit(graph.ReshapeOp, value, shape=[])
 
 
-def _per_row(node: Node, index: int, behind: int) -> SSAValue:
+def per_row(node: Node, index: int, behind: int) -> SSAValue:
     """Input `index`, one number or one for each row, with `behind` dimensions of one element behind it."""
     value = node.operand(index)
     shape = list(tensor_type(value).get_shape())
@@ -42,11 +43,11 @@ def _per_row(node: Node, index: int, behind: int) -> SSAValue:
 
 
 def centred(node: Node, index: int, zero: int, behind: int) -> SSAValue:
-    """Input `index` as i32, less its zero point (input `zero`; 0 if it is left out): see `_per_row`."""
+    """Input `index` as i32, less its zero point (input `zero`; 0 if it is left out): see `per_row`."""
     x = cast(node, node.operand(index), i32)
     if not has_zero_point(node, zero):
         return x
-    return node.emit(graph.SubOp, x, cast(node, _per_row(node, zero, behind), i32))
+    return node.emit(graph.SubOp, x, cast(node, per_row(node, zero, behind), i32))
 
 
 def _requantised(
@@ -62,13 +63,13 @@ def _requantised(
 
 
 def _matmul_integer(node: Node) -> Sequence[Value]:
-    return [node.emit(graph.MatmulOp, centred(node, 0, 2, 1), centred(node, 1, 3, 0))]
+    return [product(node, centred(node, 0, 2, 1), centred(node, 1, 3, 0))]
 
 
 def _qlinear_matmul(node: Node) -> Sequence[Value]:
-    product = node.emit(graph.MatmulOp, centred(node, 0, 2, 1), centred(node, 3, 5, 0))
-    scales = _per_row(node, 1, 1), _per_row(node, 4, 0)
-    return [_requantised(node, product, scales, 6, 7)]
+    total = product(node, centred(node, 0, 2, 1), centred(node, 3, 5, 0))
+    scales = per_row(node, 1, 1), per_row(node, 4, 0)
+    return [_requantised(node, total, scales, 6, 7)]
 
 
 def _convolved(node: Node, weights: int, zeros: tuple[int, int], bias: int | None) -> SSAValue:
@@ -96,18 +97,19 @@ def _qlinear_conv(node: Node) -> Sequence[Value]:
     total = _convolved(node, 3, (2, 5), 8)
     if int(node.attribute("channels_last", 0)):
         node.refuse("channels_last = 1", "only channels behind the batch are supported")
-    scales = lone(node, 1), _per_row(node, 4, len(spatial(node)))
+    scales = lone(node, 1), per_row(node, 4, len(spatial(node)))
     return [_requantised(node, total, scales, 6, 7)]
 
 
 def _scale_of_columns(node: Node, index: int, alpha: float) -> tuple[SSAValue, SSAValue]:
     """`alpha` times the scale of A, and that of B's columns, as ONNX Runtime multiplies them."""
     first = cast(node, lone(node, index), f32)
-    return node.emit(graph.MulOp, scalar(node, alpha, first), first), _per_row(node, index + 3, 0)
+    return node.emit(graph.MulOp, scalar(node, alpha, first), first), per_row(node, index + 3, 0)
 
 
 def q_gemm(node: Node) -> Sequence[Value]:
-    """com.microsoft's QGemm: without a scale of the result that is f32. The bias is i32."""
+    """com.microsoft's QGemm: without a zero point of the result that is f32, by its scale if it has one.
+    The bias is i32."""
     turned = bool(node.attribute("transB", 0))
     operands = [centred(node, 0, 2, 1), centred(node, 3, 5, int(turned))]
     if node.given(6) is not None:
@@ -121,9 +123,12 @@ def q_gemm(node: Node) -> Sequence[Value]:
         beta=1.0,
     )
     scales = _scale_of_columns(node, 1, float(node.attribute("alpha", 1.0)))
-    if node.given(7) is not None:
+    if node.given(8) is not None:
         return [_requantised(node, total, scales, 7, 8)]
-    return [node.emit(graph.MulOp, cast(node, total, f32), node.emit(graph.MulOp, *scales))]
+    factor = node.emit(graph.MulOp, *scales)
+    if node.given(7) is not None:
+        factor = node.emit(graph.DivOp, factor, lone(node, 7))
+    return [node.emit(graph.MulOp, cast(node, total, f32), factor)]
 
 
 HANDLERS: dict[str, Handler] = {

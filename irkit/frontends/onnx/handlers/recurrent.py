@@ -39,7 +39,7 @@ class Recurrence:
     """Imports one node."""
 
     def __init__(self, node: Node) -> None:
-        self.node, self.kind = node, KINDS[node.proto.op_type]
+        self.node, self.kind = node, KINDS[node.proto.op_type.removeprefix("DynamicQuantize")]
         name = node.attribute("direction", "forward")
         if name not in DIRECTIONS:
             node.refuse(f"direction = {name!r}", f"it must be one of {', '.join(DIRECTIONS)}")
@@ -55,7 +55,7 @@ class Recurrence:
             node.refuse("X", "the number of steps must be static (fix it with shapes)")
         self.inputs = t.get_shape()[2]
         self.dtype = numpy_dtype(t.element_type)
-        self.hidden = node.type_of(2).get_shape()[-1]
+        self.hidden = self._units()
         if node.attribute("hidden_size", self.hidden) != self.hidden:
             node.refuse("hidden_size", f"the recurrent weights are for {self.hidden}")
         self._refuse_options()
@@ -65,8 +65,12 @@ class Recurrence:
         node = self.node
         if node.has("clip"):
             node.refuse("clip", "clipping of cells is not supported")
-        if node.proto.op_type == "LSTM":
+        if self.kind is KINDS["LSTM"]:
             node.require("input_forget", 0)
+
+    def _units(self) -> int:
+        """How many units a state has, by the recurrent weights."""
+        return self.node.type_of(2).get_shape()[-1]
 
     # Functions
 
@@ -239,15 +243,11 @@ class Recurrence:
         self, d: int, states: list[SSAValue], parameters: list[SSAValue], lengths: SSAValue | None
     ) -> tuple[SSAValue, list[SSAValue]]:
         """One op a step. Behind its end a sequence keeps its states, and its outputs are zero."""
-        axis = 1 if self.batch_first else 0
         zero = self.node.tensor(np.zeros((), self.dtype))
         outputs: dict[int, SSAValue] = {}
         order = range(self.steps)
         for number in reversed(order) if self.directions[d] else order:
-            x = self._picked(self.x, axis, number)
-            after = list(
-                self.node.emit_all(self.kind.cell, x, *states, *parameters, **self.props[d])
-            )
+            after = self._step(d, number, states, parameters)
             outputs[number] = after[0]
             if lengths is not None:
                 step = self.node.tensor(np.array(number, self._length_dtype()))
@@ -257,9 +257,17 @@ class Recurrence:
                 outputs[number] = self.node.emit(graph.WhereOp, runs, after[0], zero)
             states = after
         shape = list(tensor_type(states[0]).get_shape())
+        axis = 1 if self.batch_first else 0
         shape.insert(axis, 1)
         rows = [self.node.emit(graph.ReshapeOp, outputs[n], shape=shape) for n in order]
         return self.node.emit(graph.ConcatOp, *rows, axis=axis), states
+
+    def _step(
+        self, d: int, number: int, states: list[SSAValue], parameters: list[SSAValue]
+    ) -> list[SSAValue]:
+        """The states behind step `number`."""
+        x = self._picked(self.x, 1 if self.batch_first else 0, number)
+        return list(self.node.emit_all(self.kind.cell, x, *states, *parameters, **self.props[d]))
 
     def _length_dtype(self) -> np.dtype[Any]:
         return numpy_dtype(self.node.type_of(4).element_type)

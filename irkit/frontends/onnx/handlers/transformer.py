@@ -70,10 +70,11 @@ def rotated(
     return node.emit(graph.ConcatOp, y, _part(node, x, size, shape[3] - size), axis=3)
 
 
-def _rotary(node: Node, cos: SSAValue, sin: SSAValue, size: int) -> Sequence[Value]:
-    """`cos` and `sin` are batch × steps × pairs; `size` is 0 or elements of a head that are turned."""
+def _rotary(node: Node, cos: SSAValue, sin: SSAValue, *, size: int, heads: int) -> Sequence[Value]:
+    """`cos` and `sin` are batch × steps × pairs; `size` is 0 or elements of a head that are turned; `heads`:
+    in how many parts the last of three dimensions is."""
     x, shape = node.operand(0), _shape(node.operand(0))
-    heads, interleaved = int(node.attribute("num_heads", 0)), node.attribute("interleaved", 0)
+    interleaved = node.attribute("interleaved", 0)
     if len(shape) == 3 and (heads < 1 or shape[2] % heads):
         node.refuse(f"num_heads = {heads}", f"it does not divide {shape[2]} elements of a step")
     if len(shape) not in (3, 4):
@@ -95,7 +96,7 @@ def _rotary_embedding(node: Node) -> Sequence[Value]:
         caches = [node.emit(graph.GatherOp, c, node.operand(3), axis=0) for c in caches]
     if any(tensor_type(c).get_num_dims() != 3 for c in caches):
         node.refuse("cos_cache", "batch, steps and pairs are expected")
-    return _rotary(node, *caches, size=size)
+    return _rotary(node, *caches, size=size, heads=int(node.attribute("num_heads", 0)))
 
 
 def _microsoft_rotary_embedding(node: Node) -> Sequence[Value]:
@@ -111,7 +112,11 @@ def _microsoft_rotary_embedding(node: Node) -> Sequence[Value]:
         every = node.tensor(np.arange(steps, dtype=np.int64).reshape(1, steps))
         positions = node.emit(graph.AddOp, every, positions)
     caches = [node.emit(graph.GatherOp, node.operand(n), positions, axis=0) for n in (2, 3)]
-    return _rotary(node, *caches, size=size)
+    heads, pairs = int(node.attribute("num_heads", 0)), _shape(caches[0])[-1]
+    if not heads and not size and pairs:
+        # All of each head is turned: the caches say how long it is.
+        heads = shape[-1] // (2 * pairs)
+    return _rotary(node, *caches, size=size, heads=heads)
 
 
 # Normalisations

@@ -163,9 +163,10 @@ def pool(node: Node) -> dict[str, list[int] | bool]:
     }
     if any(d != 1 for d in where.dilations):
         props["dilations"] = where.dilations
-    # With auto_pad, the padding alone says how many outputs there are. A window that would start behind the
-    # input is none: since operator set 22 by ONNX's text, and at every one by ONNX Runtime and PyTorch.
-    if ceil and node.attribute("auto_pad", "NOTSET") == "NOTSET":
+    # With auto_pad = SAME, the padding alone says how many outputs there are; with VALID, ONNX's shape
+    # inference and ONNX Runtime round up too. A window that would start behind the input is none: since
+    # operator set 22 by ONNX's text, and at every one by ONNX Runtime and PyTorch.
+    if ceil and not node.attribute("auto_pad", "NOTSET").startswith("SAME"):
         props["ceil_mode"] = True
     return props
 
