@@ -58,12 +58,15 @@ class Step:
 
     @property
     def is_product(self) -> bool:
-        """Whether it is a sum of products of two elements, at indices that are known before a run."""
+        """Whether it is a sum of products of two elements, at indices that are known before a run: of a
+        result and two tensors that have dimensions, as products have."""
         value = self.statement.value
         if self.statement.operator != "+" or self.domain.checked or not isinstance(value, Apply):
             return False
-        pair = value.function == "*" and all(isinstance(a, Read) for a in value.arguments)
-        return pair and bool(self.domain.reduced)
+        pair = value.function == "*" and all(
+            isinstance(a, Read) and a.indices for a in value.arguments
+        )
+        return pair and bool(self.domain.reduced) and bool(self.domain.parallel)
 
 
 def operands_of(statement: Statement) -> tuple[str, ...]:

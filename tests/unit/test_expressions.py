@@ -157,6 +157,14 @@ def test_an_index_under_a_condition_is_checked_where_that_holds():
         op(np.array([4, -7]), x)
 
 
+def test_what_is_read_under_a_condition_that_never_holds_is_never_out_of_bounds():
+    text = "O(i) = i > 3 && i < 2 ? A(max(i, 7)) + A((i + 9) / 2) : A(i) where i in 0:3"
+    op = irkit.te.op(text, target="cpu")
+    np.testing.assert_array_equal(op(np.arange(3.0)), np.arange(3.0))
+    gradient = irkit.grad(lambda a: (op(a) ** 2).sum(), target="cpu")
+    np.testing.assert_array_equal(gradient(np.arange(3.0)), 2 * np.arange(3.0))
+
+
 def test_operators_are_part_of_traced_functions_and_their_gradients():
     attend = irkit.te.op("S(i, j) +=! Q(i, d) * K(j, d)")
 
@@ -172,9 +180,17 @@ def test_operators_are_part_of_traced_functions_and_their_gradients():
     np.testing.assert_allclose(got[1], slope.T @ q, rtol=1e-9)
 
 
-def test_operators_compile_for_a_gpu():
-    op = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)", target="cuda", device="h200")
-    a, b = np.ones((8, 16), np.float32), np.ones((16, 8), np.float32)
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("C(m, n) +=! A(m, k) * B(k, n)", ((8, 16), (16, 8))),
+        ("C() +=! A(k) * B(k)", ((700,), (700,))),
+        ("C(m) +=! A(k) * B() where m in 0:3", ((700,), ())),
+    ],
+)
+def test_operators_compile_for_a_gpu(text, shapes):
+    op = irkit.te.op(text, target="cuda", device="h200")
+    a, b = (np.ones(shape, np.float32) for shape in shapes)
     assert "task.program" in op.jitted.compile(a, b).ir("schedule")
 
 
