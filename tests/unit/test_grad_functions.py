@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -360,3 +361,27 @@ def test_the_deviation_of_equal_numbers_has_the_derivative_0() -> None:
     value, tangent = irkit.jvp(spread, target="cpu", cache=False)((x,), (v,))
     assert value == pytest.approx(spread(x), rel=1e-14)
     assert tangent == pytest.approx((slope * v).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3])
+def test_powers_of_zero_have_all_derivatives(power: int) -> None:
+    x = np.array([0.0, 2.0, -3.0])
+    slope: Any = lambda x: np.power(x, power).sum()  # noqa: E731
+    for order in range(1, 5):
+        slope = _summed_slope(slope)
+        factor = math.prod(range(power - order + 1, power + 1))
+        want = factor * x ** max(power - order, 0)
+        found = irkit.jit(target="cpu")(slope)(x)
+        assert found == pytest.approx(want.sum(), abs=1e-12), order
+
+
+def _summed_slope(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: irkit.grad(function, allow_unused=True)(x).sum()
+
+
+def test_the_derivative_of_the_slope_of_a_power_by_an_exponent_of_zero() -> None:
+    def slope(y: Any) -> Any:
+        return irkit.grad(lambda x: (x**y).sum())(np.array([2.0, 3.0, 0.5])).sum()
+
+    found = irkit.grad(slope, target="cpu")(np.zeros(3))
+    np.testing.assert_allclose(found, [1 / 2, 1 / 3, 2])
