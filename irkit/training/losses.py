@@ -221,8 +221,8 @@ def hinge(
 
 def _alike(name: str, outputs: Any, targets: Any) -> Any:
     """`targets` in the dtype of `outputs`. Raises UnsupportedError for another shape: broadcasting would make
-    a matrix of a vector and a column; for outputs of whole numbers, which would round targets; and for what is
-    no array of numbers."""
+    a matrix of a vector and a column; for outputs of whole numbers, which would round targets; and for what
+    is no array of numbers."""
     check_floats(f"{name}: outputs", outputs)
     check_array(f"{name}: targets", targets)
     if targets.shape != outputs.shape:
