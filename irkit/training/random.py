@@ -18,8 +18,9 @@ from irkit.dialects.graph import AddOp, ThreefryOp
 from irkit.dialects.graph.semantics.random import threefry
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import fresh, is_traced, value_of
+from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.library import LIBRARY
-from irkit.frontends.numpy.operands import array_of
+from irkit.frontends.numpy.operands import array_of, operand
 from irkit.frontends.numpy.recorder import recorder, tracing
 from irkit.training.given import check_count, is_number, is_whole
 
@@ -46,6 +47,9 @@ def fold_in(key: Any, number: Any) -> Any:
 
 def _folded(number: Any) -> Any:
     """What is folded in, as an array; of what is computed in a trace the values are not known."""
+    if isinstance(number, Index) and number.affine.extent()[0] >= 0:
+        # Of a loop, which stays one.
+        return fresh(operand(number).value(np.dtype(np.int64)), scalar=True)
     found: Any = number if is_traced(number) else np.asarray(number)
     known = not is_traced(number) and found.dtype.kind in "iu"
     if found.dtype.kind not in "iu" or (known and not ((found >= 0) & (found < FOLDED)).all()):

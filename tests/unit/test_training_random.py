@@ -123,6 +123,23 @@ def normalised(p: Any, x: Any, training: bool, statistics: Any) -> Any:
     return layers.batch_norm(x, p["s"], p["b"], s["mean"], s["variance"], training=training)
 
 
+def test_a_round_of_a_loop_is_folded_into_a_key() -> None:
+    def walk(key: Any, x: Any) -> Any:
+        for t in range(40):
+            x = np.tanh(random.dropout(random.fold_in(key, t + 1), x, 0.2) * 1.5)
+        return x
+
+    key, x = random.key(1), np.linspace(-1, 1, 30).reshape(5, 6)
+    compiled = irkit.jit(**OPTIONS)(walk)
+    np.testing.assert_allclose(compiled(key, x), walk(key, x), rtol=1e-12)
+    assert "task.repeat" in compiled.compile(key, x).ir("schedule")
+    slope = irkit.grad(lambda x, key: (walk(key, x) ** 2).sum(), **OPTIONS)(x, key)
+    step = np.zeros_like(x)
+    step[2, 3] = 1e-6
+    ends = [(walk(key, x + s * step) ** 2).sum() for s in (1, -1)]
+    assert slope[2, 3] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
+
+
 def test_batch_normalisation() -> None:
     rng = np.random.default_rng(0)
     x, target = rng.standard_normal((4, 3, 5)) * 2 + 1, rng.standard_normal((4, 3, 5))
