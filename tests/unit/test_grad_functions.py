@@ -385,3 +385,35 @@ def test_the_derivative_of_the_slope_of_a_power_by_an_exponent_of_zero() -> None
 
     found = irkit.grad(slope, target="cpu")(np.zeros(3))
     np.testing.assert_allclose(found, [1 / 2, 1 / 3, 2])
+
+
+def test_changes_of_dicts_go_by_their_keys() -> None:
+    def product(p: Any) -> Any:
+        return {"squared": p["a"] ** 2 * p["b"], "b": p["b"]}
+
+    a, b, one = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.ones(2)
+    forward = irkit.jvp(product, target="cpu")
+    back = irkit.vjp(product, target="cpu")
+    for p in ({"a": a, "b": b}, {"b": b, "a": a}):
+        for t in ({"a": one, "b": 0 * one}, {"b": 0 * one, "a": one}):
+            for primals, tangents in (((p,), (t,)), (p, t)):
+                np.testing.assert_array_equal(forward(primals, tangents)[1]["squared"], 2 * a * b)
+        for t in ({"squared": one, "b": 0 * one}, {"b": 0 * one, "squared": one}):
+            (found,) = back((p,), t)[1]
+            np.testing.assert_array_equal(found["a"], 2 * a * b)
+            np.testing.assert_array_equal(found["b"], a**2)
+    p = {"a": a, "b": b}
+    with pytest.raises(
+        UnsupportedError, match=r"tangents: expected a dict of 'a', 'b', got a dict of"
+    ):
+        forward((p,), ({"a": one, "c": one},))
+    with pytest.raises(UnsupportedError, match=r"tangents: expected a dict of 'a', 'b', got tuple"):
+        forward(p, (one, one))
+    with pytest.raises(
+        UnsupportedError, match=r"cotangents: expected a dict of 'squared', 'b', got"
+    ):
+        back((p,), one)
+    with pytest.raises(
+        UnsupportedError, match=r"tangents: expected float64\[2\], float64\[2\], got"
+    ):
+        forward((p,), ({"a": one, "b": np.ones(3)},))
