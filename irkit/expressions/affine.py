@@ -136,7 +136,7 @@ def _comparison(sign: str, left: Linear, right: Linear) -> list[Linear]:
 
 def bounds_of(expr: Expr, ranges: Mapping[str, Bounds], held: Sequence[Linear]) -> Bounds | None:
     """The least and largest value that an index may have, where all of `held` are at least 0; None if that
-    hangs on values of tensors."""
+    hangs on values of tensors. The least is above the largest where they are never all at least 0."""
     known = linear(expr)
     if known is not None:
         return known.bounded(ranges, held)
@@ -146,6 +146,9 @@ def bounds_of(expr: Expr, ranges: Mapping[str, Bounds], held: Sequence[Linear]) 
     left, right = parts
     if left is None or right is None:
         return None
+    for part in (left, right):
+        if part[0] > part[1]:
+            return part
     if expr.function in ("/", "%"):
         return _divided(expr.function, left, right)
     corners = {

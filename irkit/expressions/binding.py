@@ -58,12 +58,15 @@ class Step:
 
     @property
     def is_product(self) -> bool:
-        """Whether it is a sum of products of two elements, at indices that are known before a run."""
+        """Whether it is a sum of products of two elements, at indices that are known before a run: of a
+        result and two tensors that have dimensions, as products have."""
         value = self.statement.value
         if self.statement.operator != "+" or self.domain.checked or not isinstance(value, Apply):
             return False
-        pair = value.function == "*" and all(isinstance(a, Read) for a in value.arguments)
-        return pair and bool(self.domain.reduced)
+        pair = value.function == "*" and all(
+            isinstance(a, Read) and a.indices for a in value.arguments
+        )
+        return pair and bool(self.domain.reduced) and bool(self.domain.parallel)
 
 
 def operands_of(statement: Statement) -> tuple[str, ...]:
@@ -166,6 +169,7 @@ class _Env:
             )
         if statement.fresh:
             return [self._step(statement, domain)]
+        self._check_whole(statement, domain)
         made, value = list[Step](), statement.value
         own = Read(
             statement.target, tuple(Name(i) for i in statement.indices), place=statement.place
@@ -181,6 +185,16 @@ class _Env:
         joined = Apply(REDUCTIONS[statement.operator], (own, value), place=statement.place)
         whole = replace(statement, operator="", fresh=True, value=joined)
         return [*made, self._step(whole, replace(domain, reduced=(), checked=()))]
+
+    def _check_whole(self, statement: Statement, domain: Domain) -> None:
+        """Raises ExpressionError for what adds to a part of a tensor: the result would be that part."""
+        shape = self.shapes[statement.target]
+        if domain.shape != shape:
+            raise ExpressionError(
+                f"'{statement.target}' has shape {list(shape)}, and this is added to {list(domain.shape)} of "
+                "it: add to all of it, or give the sum another name",
+                statement.place,
+            )
 
     def _step(self, statement: Statement, domain: Domain) -> Step:
         found = typed(statement.value, self.dtypes).dtype

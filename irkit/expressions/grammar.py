@@ -150,6 +150,17 @@ def _literal(terminal: str, terminals: Collection[TerminalDef]) -> str:
     return terminal.lower()
 
 
+_DIGITS = 100
+"""A number of more is larger than any that a type has."""
+
+
+def whole_number(digits: str, place: Place) -> int:
+    """What digits say. Raises ExpressionError for more of them than any type has."""
+    if len(digits) > _DIGITS:
+        raise ExpressionError(f"a whole number of {len(digits)} digits, which no type has", place)
+    return int(digits)
+
+
 class _Reader:
     """From lark's tree to what it says."""
 
@@ -189,7 +200,8 @@ class _Reader:
         kind, *middle, name = tree.children
         sizes: list[int | str] = []
         for token in middle[0].children if middle else ():
-            sizes.append(int(token) if token.type == "INT" else str(token))
+            whole = token.type == "INT"
+            sizes.append(whole_number(token, self._place(token)) if whole else str(token))
         return Parameter(str(name), str(kind), tuple(sizes), self._place(name))
 
     def _statement(self, tree: Tree[Token]) -> Statement | Call:
@@ -228,7 +240,7 @@ class _Reader:
                 raise ExpressionError(f"{children[0]} is larger than any float64", place)
             return Number(number, place=place)
         if kind == "integer":
-            return Number(int(children[0]), place=place)
+            return Number(whole_number(children[0], place), place=place)
         if kind == "name":
             return Name(str(children[0]), place=place)
         if kind == "read":

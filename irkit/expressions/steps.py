@@ -19,7 +19,7 @@ from typing import Any, cast
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from irkit.expressions.grammar import unexpected
+from irkit.expressions.grammar import unexpected, whole_number
 from irkit.expressions.syntax import NOWHERE, ExpressionError, Place
 
 _WORDS = (
@@ -144,9 +144,10 @@ def _step(text: str, tree: Tree[Token] | Token) -> Step:
     if any(t.type == "THREAD" for t in tokens):
         kind = Token("THREAD", "thread", line=kind.line, column=kind.column)
     names = [t for t in tokens if t.type == "NAME"]
-    number = next((int(t) for t in tokens if t.type == "INT"), 0)
+    whole = [whole_number(t, _place(text, t)) for t in tokens if t.type == "INT"]
+    number = whole[0] if whole else 0
     written = [str(t) for t in names]
-    if kind == "cache" and number == 0 and any(t.type == "INT" for t in tokens):
+    if kind == "cache" and whole == [0]:
         raise ExpressionError(f"0 buffers of '{written[0]}'", _place(text, names[0]))
     if kind == "split" and len(written) == 1:
         written += [f"{written[0]}o", f"{written[0]}i"]

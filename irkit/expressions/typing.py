@@ -232,8 +232,12 @@ def _made(expr: Apply, kinds: list[_Kind], want: DType, tensors: Mapping[str, DT
 
 
 def _check_number(expr: Number, want: DType) -> None:
-    """A whole number is one of its type, as NumPy would have it."""
+    """A whole number is one of its type, as NumPy would have it; of floats, none becomes infinity."""
     if want.kind not in "iu":
+        with np.errstate(over="ignore"):
+            kept = np.array(float(expr.value)).astype(want).astype(FLOAT)
+        if np.isinf(kept):
+            raise ExpressionError(f"{expr.value} is larger than any {want}", expr.place)
         return
     known = np.iinfo(want)
     if not known.min <= expr.value <= known.max:

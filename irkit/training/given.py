@@ -27,6 +27,26 @@ def check_share(what: str, value: object) -> None:
         raise UnsupportedError(f"{what}={value!r}: expected a number from 0 to 1")
 
 
+def check_array(what: str, value: Any) -> None:
+    """Raises UnsupportedError for what is no array of booleans, integers or floats."""
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        raise UnsupportedError(f"{what} of {type(value).__name__}: expected an array")
+    if value.dtype.kind not in "biu" and not _has_fractions(value.dtype):
+        raise UnsupportedError(f"{what} of {value.dtype}: expected an array of numbers")
+
+
+def check_floats(what: str, value: Any) -> None:
+    """Raises UnsupportedError for what is no array of floats."""
+    check_array(what, value)
+    if not _has_fractions(value.dtype):
+        raise UnsupportedError(f"{what} of {value.dtype}: expected floats")
+
+
+def _has_fractions(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of floats, of which NumPy does not know bfloat16 for one."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
 def check_finite(what: str, value: object) -> None:
     """Raises UnsupportedError for what is no finite number."""
     if not is_number(value) or not isfinite(value):

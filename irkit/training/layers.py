@@ -9,6 +9,7 @@ import numpy as np
 
 from irkit.errors import UnsupportedError
 from irkit.training import random
+from irkit.training.given import check_floats, check_share
 
 
 def batch_norm(
@@ -26,8 +27,17 @@ def batch_norm(
 
     While it is trained by the mean and variance of the batch, of which `momentum` is taken into `mean` and
     `variance` (channels), the statistics, in place; the variance without bias, as PyTorch has it. Else by the
-    statistics. Raises UnsupportedError in training for one number a channel, which has no variance.
+    statistics. Raises UnsupportedError in training for one number a channel, which has no variance; for `x`
+    of less than two dimensions; for what is no array of floats, as statistics of whole numbers would be
+    rounded; and for a `momentum` that is no number from 0 to 1.
     """
+    for name, array in {"x": x, "mean": mean, "variance": variance}.items():
+        check_floats(f"batch_norm: {name}", array)
+    check_share("batch_norm: momentum", momentum)
+    if x.ndim < 2:
+        raise UnsupportedError(
+            f"batch_norm: x of shape {list(x.shape)}: expected (rows, channels, ...)"
+        )
     axes = (0, *range(2, x.ndim))
     around = (1, x.shape[1], *[1] * (x.ndim - 2))
     here, spread = mean, variance

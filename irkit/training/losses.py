@@ -12,7 +12,14 @@ import numpy as np
 
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.library import LIBRARY
-from irkit.training.given import check_share, is_number, is_whole, weights_of
+from irkit.training.given import (
+    check_array,
+    check_floats,
+    check_share,
+    is_number,
+    is_whole,
+    weights_of,
+)
 from irkit.training.gradient_ends import stop_gradient
 from irkit.training.labels import check_labels
 
@@ -59,22 +66,31 @@ def softmax_cross_entropy(
     have no loss. `smoothing`: a share that is given to all classes alike. The mean is over the weights of
     places and of the classes of their labels; of probabilities over those of places alone.
 
-    Computed as ln Σ exp(z − max z) − Σ t (z − max z), t what each class should be: nothing overflows.
-    Raises IndexError for labels that are no class, UnsupportedError for shapes that do not go together.
+    Computed as ln Σ exp(z − max z) − Σ t (z − max z), t what each class should be: nothing overflows. A class
+    that cannot be has a logit of −inf: with labels and no smoothing it counts only where it is the label.
+    Raises IndexError for labels that are no class, UnsupportedError for shapes that do not go together, no
+    classes, and logits of whole numbers.
     """
-    name, places = "softmax_cross_entropy", logits.shape[:-1]
-    if len(logits.shape) == 0:
-        raise UnsupportedError(f"{name}: logits of no dimensions: expected (..., classes)")
+    name = "softmax_cross_entropy"
+    check_floats(f"{name}: logits", logits)
+    if len(logits.shape) == 0 or logits.shape[-1] == 0:
+        raise UnsupportedError(
+            f"{name}: logits {list(logits.shape)}: expected (..., classes), of one class or more"
+        )
     check_share(f"{name}: smoothing", smoothing)
-    classes = logits.shape[-1]
-    targets, norm = _targets(logits, labels, ignore)
+    places, classes = logits.shape[:-1], logits.shape[-1]
+    targets, found = _targets(logits, labels, ignore)
+    if ignore is not None:
+        # What is ignored may be anything, NaN too.
+        logits = LIBRARY.where((labels != ignore)[..., None], logits, logits.dtype.type(0))
+    norm = targets
     if smoothing:
         spread = targets.sum(axis=-1, keepdims=True) * (smoothing / classes)
         targets = targets * (1 - smoothing) + spread
     if class_weights is not None:
         given = weights_of(f"{name}: class_weights", class_weights, (classes,), logits.dtype)
         # Of probabilities PyTorch counts places, whatever their classes weigh.
-        norm = None if labels.dtype.kind == "f" else (norm * given).sum(axis=-1)
+        norm = None if found is None else (norm * given).sum(axis=-1)
         targets = targets * given
     elif ignore is not None:
         norm = norm.sum(axis=-1)
@@ -83,9 +99,9 @@ def softmax_cross_entropy(
     shifted = logits - stop_gradient(logits.max(axis=-1, keepdims=True))
     logarithms = np.log(np.exp(shifted).sum(axis=-1))
     # Of labels without weights the sum of what classes should be is 1.
-    plain = norm is None and labels.dtype.kind in "iu"
+    plain = norm is None and found is not None
     whole = logarithms if plain else targets.sum(axis=-1) * logarithms
-    losses = whole - (targets * shifted).sum(axis=-1)
+    losses = whole - _expected(shifted, targets, None if smoothing else found).sum(axis=-1)
     if weights is not None:
         given = weights_of(f"{name}: weights", weights, places, losses.dtype)
         losses = losses * given
@@ -93,22 +109,34 @@ def softmax_cross_entropy(
     return _reduced(losses, norm, reduction)
 
 
+def _expected(shifted: Any, targets: Any, found: Any) -> Any:
+    """Each logit times what its class should be. `found`: where that is not 0, if it is for one class alone:
+    no other's logit counts, so that one may be -inf, of a class that cannot be."""
+    if found is None:
+        return targets * shifted
+    return targets * LIBRARY.where(found, shifted, shifted.dtype.type(0))
+
+
 def _targets(logits: Any, labels: Any, ignore: int | None) -> tuple[Any, Any]:
-    """What each class should be, twice: to be weighted, and to be counted."""
+    """What each class should be, in the dtype of `logits`; of labels also where it is the label's, as
+    booleans."""
+    check_array("softmax_cross_entropy: labels", labels)
     if labels.dtype.kind == "f":
         if labels.shape != logits.shape or ignore is not None:
             raise UnsupportedError(
                 f"softmax_cross_entropy: probabilities {list(labels.shape)} for logits {list(logits.shape)}: "
                 "expected the same shape, and nothing to ignore"
             )
-        return labels.astype(logits.dtype), labels.astype(logits.dtype)
+        return labels.astype(logits.dtype), None
     if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1]:
         raise UnsupportedError(
             f"softmax_cross_entropy: labels of {labels.dtype} {list(labels.shape)} for logits "
             f"{list(logits.shape)}: expected integers {list(logits.shape[:-1])}, or floats of the same shape"
         )
     classes = logits.shape[-1]
-    found = labels[..., None] == np.arange(classes, dtype=labels.dtype)
+    # A uint8 has no number for each of 300 classes.
+    numbers = labels.dtype if classes - 1 <= np.iinfo(labels.dtype).max else np.dtype(np.int64)
+    found = labels.astype(numbers)[..., None] == np.arange(classes, dtype=numbers)
     if ignore is not None and not is_whole(ignore):
         raise UnsupportedError(f"softmax_cross_entropy: ignore={ignore!r}: expected a whole number")
     if ignore is None:
@@ -117,8 +145,7 @@ def _targets(logits: Any, labels: Any, ignore: int | None) -> tuple[Any, Any]:
         kept = labels != ignore
         check_labels(np.where(kept, labels, np.zeros_like(labels)), classes)
         found = np.logical_and(found, kept[..., None])
-    found = found.astype(logits.dtype)
-    return found, found
+    return found.astype(logits.dtype), found
 
 
 def sigmoid_cross_entropy(
@@ -153,7 +180,8 @@ def mean_squared_error(
     outputs: Any, targets: Any, *, weights: Any = None, reduction: str = "mean"
 ) -> Any:
     """Squares of differences."""
-    difference = outputs - _alike("mean_squared_error", outputs, targets)
+    targets = _alike("mean_squared_error", outputs, targets)
+    difference = outputs - targets
     return _weighted("mean_squared_error", difference * difference, weights, reduction)
 
 
@@ -168,7 +196,8 @@ def huber(
     """Half the square of a difference up to `delta`, above that `delta` (|difference| − `delta` / 2)."""
     if not is_number(delta) or not delta > 0:
         raise UnsupportedError(f"huber: delta={delta!r}: expected a number above 0")
-    size = np.abs(outputs - _alike("huber", outputs, targets))
+    targets = _alike("huber", outputs, targets)
+    size = np.abs(outputs - targets)
     near = np.minimum(size, delta)
     # near (size − near / 2) is both, and so is its slope.
     return _weighted("huber", near * (size - 0.5 * near), weights, reduction)
@@ -183,7 +212,8 @@ def hinge(
     reduction: str = "mean",
 ) -> Any:
     """max(0, 1 − t y) of margins y, `targets` t being 1 or −1; or its square."""
-    margin = 1 - _alike("hinge", outputs, targets) * outputs
+    targets = _alike("hinge", outputs, targets)
+    margin = 1 - targets * outputs
     # Where it is 0 the slope is 0, as of relu: `maximum` would take half of it.
     losses = LIBRARY.where(margin > 0, margin, np.zeros_like(margin))
     return _weighted("hinge", losses * losses if squared else losses, weights, reduction)
@@ -191,7 +221,10 @@ def hinge(
 
 def _alike(name: str, outputs: Any, targets: Any) -> Any:
     """`targets` in the dtype of `outputs`. Raises UnsupportedError for another shape: broadcasting would make
-    a matrix of a vector and a column."""
+    a matrix of a vector and a column; for outputs of whole numbers, which would round targets; and for what
+    is no array of numbers."""
+    check_floats(f"{name}: outputs", outputs)
+    check_array(f"{name}: targets", targets)
     if targets.shape != outputs.shape:
         raise UnsupportedError(
             f"{name}: targets {list(targets.shape)} for outputs {list(outputs.shape)}: expected the same "

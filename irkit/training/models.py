@@ -47,7 +47,7 @@ def model_of(given: Any, parameters: Any) -> tuple[Model, Any]:
             start = dict(cast("Mapping[str, Any]", names))
             held = network(given, list(start))
             return Model(held, len(held.inputs), ()), start
-        given, parameters = network(given, list(names)), None
+        given, parameters = network(given, names), None
     if isinstance(given, Network):
         start = dict(given.parameters) if parameters is None else parameters
         return Model(given, len(given.inputs), ()), start

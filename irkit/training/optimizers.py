@@ -86,7 +86,11 @@ class Optimizer(ABC):
         ]
 
     def _scheduled(self, found: Any) -> Any:
-        """What a schedule gave. Raises UnsupportedError for what is not one number."""
+        """What a schedule gave. Raises UnsupportedError for what is not one number, complex ones too."""
+        if getattr(found, "dtype", np.dtype(float)).kind in "bc":
+            raise UnsupportedError(
+                f"{type(self).__name__}: the schedule of the rate gives {found.dtype}: expected one number"
+            )
         if not is_number(found) and getattr(found, "shape", None) != ():
             said = getattr(found, "shape", None)
             kind = type(found).__name__ if said is None else f"an array of shape {list(said)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from irkit.dialects.graph import AddOp, ThreefryOp
 from irkit.dialects.graph.semantics.random import threefry
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import fresh, is_traced, value_of
+from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.library import LIBRARY
-from irkit.frontends.numpy.operands import array_of
+from irkit.frontends.numpy.operands import array_of, operand
 from irkit.frontends.numpy.recorder import recorder, tracing
-from irkit.training.given import is_number, is_whole
+from irkit.training.given import check_count, is_number, is_whole
 
 Shape = int | Sequence[int]
 FOLDED = 1 << 63
@@ -38,14 +39,30 @@ def key(seed: int) -> Any:
 
 
 def fold_in(key: Any, number: Any) -> Any:
-    """Another key, of a key and a number that is not below 0: of a step, of a layer."""
-    given = np.array(number) if type(number) is int else number
-    counter = given.astype(np.uint64) | np.uint64(FOLDED)
+    """Another key, of a key and a whole number from 0 to below 2**63: of a step, of a layer. Raises
+    UnsupportedError for another."""
+    counter = _folded(number).astype(np.uint64) | np.uint64(FOLDED)
     return _threefry(key, counter)
 
 
+def _folded(number: Any) -> Any:
+    """What is folded in, as an array; of what is computed in a trace the values are not known."""
+    if isinstance(number, Index) and number.affine.extent()[0] >= 0:
+        # Of a loop, which stays one.
+        return fresh(operand(number).value(np.dtype(np.int64)), scalar=True)
+    found: Any = number if is_traced(number) else np.asarray(number)
+    known = not is_traced(number) and found.dtype.kind in "iu"
+    if found.dtype.kind not in "iu" or (known and not ((found >= 0) & (found < FOLDED)).all()):
+        said = f"a {found.dtype}" if is_traced(number) else repr(number)
+        raise UnsupportedError(
+            f"random.fold_in of {said}: expected a whole number from 0 to below 2**63"
+        )
+    return found
+
+
 def split(key: Any, count: int = 2) -> tuple[Any, ...]:
-    """So many other keys."""
+    """So many other keys. Raises UnsupportedError for a count that is no whole number of 1 or more."""
+    check_count("random.split", count, "keys")
     return tuple(fold_in(key, n) for n in range(count))
 
 
@@ -96,7 +113,7 @@ def dropout(key: Any, x: Any, rate: float) -> Any:
 
 
 def _extents(shape: Shape) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+    return (int(shape),) if is_whole(shape) else tuple(cast("Sequence[int]", shape))
 
 
 def _uniform(drawn: Any, dtype: np.dtype[Any]) -> Any:

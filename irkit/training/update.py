@@ -164,10 +164,31 @@ class Update:
                 found = scoped(loss)(*outputs, *rest)
             if (fault := _no_loss(found)) is not None:
                 raise UnsupportedError(f"{WHAT} of '{model.name}': the loss {fault}")
-            return found, list(leaves(mapped(lambda a: a.copy(), statistics)))
+            return found, self._left(statistics)
 
         total.__qualname__ = model.name
         return total
+
+    def _left(self, statistics: Any) -> list[Any]:
+        """The statistics that the model leaves behind, in the order of the state. Raises UnsupportedError for
+        others than it was given, which the state has no place for."""
+        found = dict(named_leaves(statistics, STATISTICS))
+        start = dict(named_leaves(self.statistics, STATISTICS))
+        if found.keys() != start.keys():
+            own, got = (", ".join(f"'{n}'" for n in names) for names in (start, found))
+            raise UnsupportedError(
+                f"{WHAT} of '{self.model.name}': the model leaves the statistics {got}: expected {own}"
+            )
+        for name, array in start.items():
+            kept = [(tuple(a.shape), a.dtype) for a in (array, found[name]) if hasattr(a, "dtype")]
+            (shape, dtype), (other, kind) = kept[0], kept[-1]
+            if len(kept) < 2 or shape != other or not np.can_cast(kind, dtype, "same_kind"):
+                said = f"{kind}{list(other)}" if len(kept) == 2 else type(found[name]).__name__
+                raise UnsupportedError(
+                    f"{WHAT} of '{self.model.name}': the model leaves '{name}' as {said}: expected "
+                    f"{dtype}{list(shape)}"
+                )
+        return [found[name].copy() for name in start]
 
     def _sound(self, finite: Sequence[Any]) -> Any:
         """Whether the state may go on, a boolean of the trace: by all checks, and by what is `finite`. None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -175,6 +176,12 @@ PRODUCTS = (
     "i,j->ji",
     "ij,jk->ik",
     "ijkl,lk->ji",
+    "i,i->",
+    "i,->",
+    ",i->",
+    "ij,->i",
+    "ij,->j",
+    "ij,ij->",
 )
 
 
@@ -189,6 +196,42 @@ def test_products_are_those_of_einsum(spec):
     a, b = (rng.standard_normal([size[n] for n in names]) for names in (left, right))
     got = irkit.te.op(text, target="cpu", mode="serial")(a, b)
     np.testing.assert_allclose(got, np.einsum(spec, a, b), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", ["", "i"])
+def test_sums_of_more_terms_than_a_column_of_a_product_needs(rows: str) -> None:
+    a, b = np.arange(700.0), np.arange(700.0) % 7
+    where = " where i in 0:3" if rows else ""
+    dot = irkit.te.op(f"O({rows}) +=! A(k) * B(k){where}", target="cpu")
+    np.testing.assert_array_equal(dot(a, b), np.full((3,) if rows else (), a @ b))
+    scaled = irkit.te.op(f"O({rows}) +=! A(k) * B(){where}", target="cpu")
+    np.testing.assert_array_equal(scaled(a, np.array(2.0)), np.full((3,) * len(rows), a.sum() * 2))
+
+
+DOT = """
+func.func @main(%x: tensor<700xf64>, %y: tensor<700xf64>) -> tensor<f64> {
+  %zero = arith.constant 0.0 : f64
+  %empty = tensor.empty() : tensor<f64>
+  %start = linalg.fill ins(%zero : f64) outs(%empty : tensor<f64>) -> tensor<f64>
+  %dot = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>,
+      affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+      ins(%x, %y : tensor<700xf64>, tensor<700xf64>) outs(%start : tensor<f64>) {
+  ^bb0(%a: f64, %b: f64, %sum: f64):
+    %term = arith.mulf %a, %b : f64
+    %next = arith.addf %sum, %term : f64
+    linalg.yield %next : f64
+  } -> tensor<f64>
+  func.return %dot : tensor<f64>
+}
+"""
+
+
+def test_a_contraction_to_one_number_that_is_written_in_the_ir_runs(tmp_path: Path) -> None:
+    path = tmp_path / "dot.mlir"
+    path.write_text(DOT)
+    x, y = np.arange(700.0), np.arange(700.0) % 7
+    found = irkit.compile(path, target="cpu").run([x, y])[0]
+    np.testing.assert_array_equal(found, x @ y)
 
 
 @pytest.mark.parametrize("operator", ["+", "*", "max", "min"])

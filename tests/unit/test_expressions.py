@@ -54,6 +54,12 @@ REFUSED = {
     "O(i, i) = A(i)": (((9,),), (1, 1), "an index of the result stands twice"),
     "O(i) = A(i); O(i) = A(i)": (((9,),), (1, 14), "'O' is assigned twice"),
     "O(i) += A(i)": (((9,),), (1, 1), "'O' has no value yet to add to"),
+    "O(i) = A(i); O(i) += B(i)": (
+        ((4,), (2,)),
+        (1, 14),
+        "'O' has shape [4], and this is added to [2] of it: add to all of it, or give the sum another",
+    ),
+    "O(i) = A(i); O(i) max= 2 where i in 1:3": (((4,),), (1, 14), "'i' starts at 1"),
     "O(i) = A(i) && A(i)": (((9,),), (1, 13), "'&&' of float32: expected a condition"),
     "O(i) = A(A(i))": (((9,),), (1, 10), "an index of type float32"),
     "O(i) = exp(A(i), 2)": (((9,),), (1, 8), "'exp' takes 1 argument(s), and 2 here"),
@@ -157,6 +163,14 @@ def test_an_index_under_a_condition_is_checked_where_that_holds():
         op(np.array([4, -7]), x)
 
 
+def test_what_is_read_under_a_condition_that_never_holds_is_never_out_of_bounds():
+    text = "O(i) = i > 3 && i < 2 ? A(max(i, 7)) + A((i + 9) / 2) : A(i) where i in 0:3"
+    op = irkit.te.op(text, target="cpu")
+    np.testing.assert_array_equal(op(np.arange(3.0)), np.arange(3.0))
+    gradient = irkit.grad(lambda a: (op(a) ** 2).sum(), target="cpu")
+    np.testing.assert_array_equal(gradient(np.arange(3.0)), 2 * np.arange(3.0))
+
+
 def test_operators_are_part_of_traced_functions_and_their_gradients():
     attend = irkit.te.op("S(i, j) +=! Q(i, d) * K(j, d)")
 
@@ -172,9 +186,17 @@ def test_operators_are_part_of_traced_functions_and_their_gradients():
     np.testing.assert_allclose(got[1], slope.T @ q, rtol=1e-9)
 
 
-def test_operators_compile_for_a_gpu():
-    op = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)", target="cuda", device="h200")
-    a, b = np.ones((8, 16), np.float32), np.ones((16, 8), np.float32)
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("C(m, n) +=! A(m, k) * B(k, n)", ((8, 16), (16, 8))),
+        ("C() +=! A(k) * B(k)", ((700,), (700,))),
+        ("C(m) +=! A(k) * B() where m in 0:3", ((700,), ())),
+    ],
+)
+def test_operators_compile_for_a_gpu(text, shapes):
+    op = irkit.te.op(text, target="cuda", device="h200")
+    a, b = (np.ones(shape, np.float32) for shape in shapes)
     assert "task.program" in op.jitted.compile(a, b).ir("schedule")
 
 
@@ -185,6 +207,7 @@ HOSTILE = {
     "A(" + "+".join(["i"] * 3000) + ")": "nested more than 150 deep",
     "A(i) > 0 ? " * 1000 + "A(i)" + ": 0" * 1000: "nested more than 150 deep",
     "A(i) * 1e400": "1e400 is larger than any float64",
+    "A(i) + " + "9" * 5000: "a whole number of 5000 digits, which no type has",
     "like(9223372036854775808, i) where i in 0:4": "is no int64: expected -9223372036854775808 to",
     "A(i) + i / 0 where i in 0:4": "'/' of a whole number by 0",
     "A(i % 0) where i in 0:4": "'%' of a whole number by 0",
@@ -210,6 +233,13 @@ def test_values_beyond_all_bounds_are_one_short_message(value):
 def test_numbers_that_no_element_can_be(dtype, number):
     with pytest.raises(ExpressionError, match=rf"^expression:1:15: {number} is no {dtype}: exp"):
         irkit.te.op(f"O(i) = A(i) + {number}", target="cpu")(np.ones(4, dtype))
+
+
+@pytest.mark.parametrize("number", ["1e39", "-1e300", "1" + "0" * 39])
+def test_numbers_that_would_be_infinite(number):
+    with pytest.raises(ExpressionError, match=r"^expression:1:15: .* is larger than any float32"):
+        irkit.te.op(f"O(i) = A(i) * {number}", target="cpu")(np.ones(4, np.float32))
+    assert irkit.te.op("O(i) = A(i) * 3.4028235e38", target="cpu")(np.ones(1, np.float32)) < np.inf
 
 
 def test_names_and_parentheses_may_be_long_and_many():

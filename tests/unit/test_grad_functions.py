@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -360,3 +361,59 @@ def test_the_deviation_of_equal_numbers_has_the_derivative_0() -> None:
     value, tangent = irkit.jvp(spread, target="cpu", cache=False)((x,), (v,))
     assert value == pytest.approx(spread(x), rel=1e-14)
     assert tangent == pytest.approx((slope * v).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3])
+def test_powers_of_zero_have_all_derivatives(power: int) -> None:
+    x = np.array([0.0, 2.0, -3.0])
+    slope: Any = lambda x: np.power(x, power).sum()  # noqa: E731
+    for order in range(1, 5):
+        slope = _summed_slope(slope)
+        factor = math.prod(range(power - order + 1, power + 1))
+        want = factor * x ** max(power - order, 0)
+        found = irkit.jit(target="cpu")(slope)(x)
+        assert found == pytest.approx(want.sum(), abs=1e-12), order
+
+
+def _summed_slope(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: irkit.grad(function, allow_unused=True)(x).sum()
+
+
+def test_the_derivative_of_the_slope_of_a_power_by_an_exponent_of_zero() -> None:
+    def slope(y: Any) -> Any:
+        return irkit.grad(lambda x: (x**y).sum())(np.array([2.0, 3.0, 0.5])).sum()
+
+    found = irkit.grad(slope, target="cpu")(np.zeros(3))
+    np.testing.assert_allclose(found, [1 / 2, 1 / 3, 2])
+
+
+def test_changes_of_dicts_go_by_their_keys() -> None:
+    def product(p: Any) -> Any:
+        return {"squared": p["a"] ** 2 * p["b"], "b": p["b"]}
+
+    a, b, one = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.ones(2)
+    forward = irkit.jvp(product, target="cpu")
+    back = irkit.vjp(product, target="cpu")
+    for p in ({"a": a, "b": b}, {"b": b, "a": a}):
+        for t in ({"a": one, "b": 0 * one}, {"b": 0 * one, "a": one}):
+            for primals, tangents in (((p,), (t,)), (p, t)):
+                np.testing.assert_array_equal(forward(primals, tangents)[1]["squared"], 2 * a * b)
+        for t in ({"squared": one, "b": 0 * one}, {"b": 0 * one, "squared": one}):
+            (found,) = back((p,), t)[1]
+            np.testing.assert_array_equal(found["a"], 2 * a * b)
+            np.testing.assert_array_equal(found["b"], a**2)
+    p = {"a": a, "b": b}
+    with pytest.raises(
+        UnsupportedError, match=r"tangents: expected a dict of 'a', 'b', got a dict of"
+    ):
+        forward((p,), ({"a": one, "c": one},))
+    with pytest.raises(UnsupportedError, match=r"tangents: expected a dict of 'a', 'b', got tuple"):
+        forward(p, (one, one))
+    with pytest.raises(
+        UnsupportedError, match=r"cotangents: expected a dict of 'squared', 'b', got"
+    ):
+        back((p,), one)
+    with pytest.raises(
+        UnsupportedError, match=r"tangents: expected float64\[2\], float64\[2\], got"
+    ):
+        forward((p,), ({"a": one, "b": np.ones(3)},))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import irkit
 from irkit.errors import UnsupportedError
+from irkit.training.optimizers import SGD
 
 onnx = pytest.importorskip("onnx")
 
@@ -93,6 +95,13 @@ def test_networks_by_name() -> None:
     model, held = mlp()
     with pytest.raises(UnsupportedError, match="no initializer of the model has this name"):
         irkit.network(model, ["w9"])
+    for named in (irkit.network, partial(irkit.value_and_grad, loss=None)):
+        with pytest.raises(
+            UnsupportedError, match="parameters='b2': expected a list of names of init"
+        ):
+            named(model, parameters="b2")
+    with pytest.raises(UnsupportedError, match="parameters='b2': expected a list of names of init"):
+        irkit.training_step(model, cross_entropy, SGD(0.1), parameters="b2")
     with pytest.raises(UnsupportedError, match="expected an onnx"):
         irkit.network(held)
     network = irkit.network(model, ["b2"])

@@ -332,6 +332,7 @@ def test_tiles_fill_registers(levels: Levels, most: int) -> None:
 REFUSED = [
     ("split q by 3", "'split' of 'q', which is no loop here; there are m, n, k", 7),
     ("split m by 0", "'split' of 'm' by 0: expected 1 to 64, its turns", 7),
+    ("split m by " + "9" * 5000, "a whole number of 5000 digits, which no type has", 12),
     ("split m by 65", "'split' of 'm' by 65: expected 1 to 64, its turns", 7),
     ("split m by 4; split m by 2", "'split' of 'm', which is no loop here", 21),
     ("split m by 4 as n, mi", "there is a loop 'n' already", 17),

@@ -159,6 +159,38 @@ def test_nothing_counts_where_all_is_ignored() -> None:
     assert not found.any()
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5]])
+def test_a_class_that_cannot_be_has_a_logit_of_minus_infinity(weights: list[float] | None) -> None:
+    z, labels = np.array([[0.0, -np.inf, 1.0], [1.0, 2.0, -np.inf]]), np.array([2, 0])
+    own = np.array(weights or [1.0] * 3)
+    found = irkit.value_and_grad(
+        lambda z: CE(z, labels, class_weights=weights, reduction="sum"), target="cpu"
+    )
+    value, slope = found(z)
+    p = np.exp(z) / np.exp(z).sum(-1, keepdims=True)
+    share = own[labels][:, None]
+    assert value == pytest.approx(-(own[labels] * np.log(p[[0, 1], labels])).sum())
+    np.testing.assert_allclose(slope, share * (p - np.eye(3)[labels]), atol=1e-12)
+
+
+def test_what_is_ignored_may_be_nan() -> None:
+    z = np.where(KEPT[:, None], Z, np.nan)
+    value, found = irkit.value_and_grad(with_labels(LABELS, ignore=-1), target="cpu")(z)
+    want, slope = irkit.value_and_grad(with_labels(LABELS, ignore=-1), target="cpu")(Z)
+    assert value == want
+    np.testing.assert_array_equal(found, slope)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_there_may_be_more_classes_than_the_type_of_labels_has_numbers(dtype: type) -> None:
+    z, labels = rng.standard_normal((2, 300)), np.array([3, 43])
+    want = CE(z, labels, reduction="none")
+    narrow = labels.astype(dtype)
+    np.testing.assert_array_equal(CE(z, narrow, reduction="none"), want)
+    traced = irkit.jit(target="cpu")(lambda z, y: CE(z, y, reduction="none"))
+    np.testing.assert_allclose(traced(z, narrow), want, rtol=1e-12)
+
+
 def test_a_second_derivative() -> None:
     found = irkit.hessian(with_labels(1), target="cpu")(Z[0])
     p = np.exp(logarithms(Z[:1]))[0]
@@ -195,10 +227,17 @@ def test_labels_out_of_bounds() -> None:
             lambda: losses.sigmoid_cross_entropy(Z, TARGETS, positive_weight=np.ones(3)),
             r"positive_weight of shape \[3\]: expected \[6, 4\]",
         ),
+        (lambda: CE(Z, [0] * 6), r"softmax_cross_entropy: labels of list: expected an array"),
+        (lambda: CE(Z[:, :0], FULL), r"logits \[6, 0\]: expected \(..., classes\), of one class or more"),
+        (lambda: CE(FULL, FULL), r"softmax_cross_entropy: logits of int64: expected floats"),
+        (lambda: losses.mean_squared_error(FULL, Z[:, 0]), r"outputs of int64: expected floats"),
+        (lambda: losses.mean_squared_error([Z], Z), r"mean_squared_error: outputs of list: expected"),
+        (lambda: losses.huber(Z, Z + 1j), r"huber: targets of complex128: expected an array of numbers"),
     ],
     ids=[
         "labels", "shares", "reduction", "shape", "delta", "delta text", "smoothing", "smoothing text",
         "ignore", "weights", "weights text", "class weights", "hinge weights", "positive weight",
+        "list of labels", "no classes", "whole logits", "whole outputs", "list of outputs", "complex targets",
     ],
 )  # fmt: skip
 def test_what_is_refused(call: Callable[[], Any], text: str) -> None:

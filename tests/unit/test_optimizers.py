@@ -215,6 +215,11 @@ ONE = np.ones(1)
             r"gives an array of shape \[3\]: expected one",
         ),
         (lambda: ours(SGD(lambda n: "fast"), ONE, [ONE]), r"the schedule of the rate gives str"),
+        (
+            lambda: ours(SGD(lambda n: n * 1j), ONE, [ONE]),
+            r"the schedule of the rate gives complex128",
+        ),
+        (lambda: ours(SGD(lambda n: n >= 0), ONE, [ONE]), r"the schedule of the rate gives bool"),
     ],
     ids=[
         "rate",
@@ -232,6 +237,8 @@ ONE = np.ones(1)
         "no rate",
         "several rates",
         "scheduled text",
+        "complex rate",
+        "rate of a condition",
     ],
 )
 def test_what_is_refused(make: Callable[[], Any], text: str) -> None:

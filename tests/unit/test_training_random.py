@@ -30,7 +30,7 @@ def draws(key: Any) -> tuple[Any, ...]:
     return (
         random.bits(key, (3, 70)),
         random.uniform(key, (5, 7)),
-        random.uniform(key, 9, np.float64),
+        random.uniform(key, np.int64(9), np.float64),
         random.bernoulli(key, 0.3, (50,)),
         random.fold_in(key, np.array(5)),
         random.normal(key, (40,)),
@@ -123,6 +123,23 @@ def normalised(p: Any, x: Any, training: bool, statistics: Any) -> Any:
     return layers.batch_norm(x, p["s"], p["b"], s["mean"], s["variance"], training=training)
 
 
+def test_a_round_of_a_loop_is_folded_into_a_key() -> None:
+    def walk(key: Any, x: Any) -> Any:
+        for t in range(40):
+            x = np.tanh(random.dropout(random.fold_in(key, t + 1), x, 0.2) * 1.5)
+        return x
+
+    key, x = random.key(1), np.linspace(-1, 1, 30).reshape(5, 6)
+    compiled = irkit.jit(**OPTIONS)(walk)
+    np.testing.assert_allclose(compiled(key, x), walk(key, x), rtol=1e-12)
+    assert "task.repeat" in compiled.compile(key, x).ir("schedule")
+    slope = irkit.grad(lambda x, key: (walk(key, x) ** 2).sum(), **OPTIONS)(x, key)
+    step = np.zeros_like(x)
+    step[2, 3] = 1e-6
+    ends = [(walk(key, x + s * step) ** 2).sum() for s in (1, -1)]
+    assert slope[2, 3] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
+
+
 def test_batch_normalisation() -> None:
     rng = np.random.default_rng(0)
     x, target = rng.standard_normal((4, 3, 5)) * 2 + 1, rng.standard_normal((4, 3, 5))
@@ -161,8 +178,24 @@ def test_batch_normalisation() -> None:
         (lambda: random.bernoulli(random.key(0), 1.5, 3), r"share 1.5"),
         (lambda: random.dropout(random.key(0), np.ones(2), 1.0), r"rate 1.0"),
         (lambda: layers.batch_norm(np.ones((1, 3)), *np.ones((4, 3)), training=True), r"1 numbers a channel"),
+        (lambda: random.fold_in(random.key(0), -1), r"fold_in of -1: expected a whole number from 0"),
+        (lambda: random.fold_in(random.key(0), np.float64(1.5)), r"fold_in of np.float64\(1.5\): expected"),
+        (lambda: random.fold_in(random.key(0), 2**63), r"fold_in of 9223372036854775808: expected"),
+        (lambda: random.split(random.key(0), 0), r"random.split: 0 keys: expected 1 or more"),
+        (lambda: layers.batch_norm(*np.ones((5, 3)), training=False), r"x of shape \[3\]: expected \(rows"),
+        (
+            lambda: layers.batch_norm(np.ones((2, 3)), *np.ones((4, 3), int), training=True),
+            r"batch_norm: mean of int64: expected floats",
+        ),
+        (
+            lambda: layers.batch_norm(np.ones((2, 3)), *np.ones((4, 3)), training=True, momentum=2),
+            r"momentum=2: expected a number from 0 to 1",
+        ),
     ],
-    ids=["seed", "number", "keys", "half", "share", "rate", "one"],
+    ids=[
+        "seed", "number", "keys", "half", "share", "rate", "one", "folded", "folded fraction", "folded far",
+        "none", "a row", "whole statistics", "momentum",
+    ],
 )  # fmt: skip
 def test_what_is_refused(call: Any, text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):

@@ -183,6 +183,54 @@ def test_statistics_are_kept_and_not_differentiated() -> None:
     np.testing.assert_allclose(step.statistics["mean"], mean)
 
 
+def test_statistics_that_are_replaced_go_by_their_names() -> None:
+    def model(p: Any, x: Any, training: bool, statistics: Any) -> Any:
+        if training:
+            statistics["a"] = statistics.pop("a") + 1
+        return x * p
+
+    step = irkit.training_step(
+        model, losses.mean_squared_error, SGD(0.1),
+        parameters=np.ones(2), statistics={"a": np.zeros(2), "b": np.full(2, 5.0)}, **OPTIONS,
+    )  # fmt: skip
+    step(np.ones((3, 2)), np.ones((3, 2)))
+    assert {n: a.tolist() for n, a in step.statistics.items()} == {"a": [1, 1], "b": [5, 5]}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            lambda s, x: {"b": x.mean(0)},
+            r"leaves the statistics 'statistics.a', 'statistics.b': expected",
+        ),
+        (
+            lambda s, x: {"a": x.mean()},
+            r"leaves 'statistics.a' as float64\[\]: expected float64\[2\]",
+        ),
+        (
+            lambda s, x: {"a": s["a"] + 1j},
+            r"leaves 'statistics.a' as complex128\[2\]: expected float64",
+        ),
+        (lambda s, x: {"a": 0.5}, r"leaves 'statistics.a' as float: expected float64\[2\]"),
+    ],
+    ids=["more", "shape", "complex", "number"],
+)
+def test_statistics_of_another_kind_are_refused(change: Any, text: str) -> None:
+    def model(p: Any, x: Any, training: bool, statistics: Any) -> Any:
+        if training:
+            statistics.update(change(statistics, x))
+        return x * p
+
+    step = irkit.training_step(
+        model, losses.mean_squared_error, SGD(0.1),
+        parameters=np.ones(2), statistics={"a": np.zeros(2)}, **OPTIONS,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedError, match=text):
+        step(np.ones((3, 2)), np.ones((3, 2)))
+    assert step.steps == 0
+
+
 def perceptron() -> tuple[Any, dict[str, np.ndarray]]:
     onnx = pytest.importorskip("onnx")
     helper, held = onnx.helper, layers((5, 7, 3), "float32")

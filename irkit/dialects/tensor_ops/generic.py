@@ -218,4 +218,6 @@ def _family(chain: list[linalg.GenericOp]) -> str:
     if all(terms) and (len(chain) > 1 or any(t.group for t in terms if t is not None)):
         return "recurrent_cell"
     one_loop = len(loop_sizes(last)) - sum(iterators(last)) == 1
-    return "gemm" if one_loop and all(is_projection(m) for m in maps(last)) else "conv"
+    # A product has rows or columns, and so have its factors.
+    product = one_loop and all(is_projection(m) and m.results for m in maps(last))
+    return "gemm" if product else "conv"

@@ -17,9 +17,9 @@ from irkit.driver.programs.jacobians import Jacobian
 from irkit.driver.programs.jitted import JittedFunction
 from irkit.driver.programs.networks import loss_of
 from irkit.errors import UnsupportedError
-from irkit.frontends.numpy.arrays import value_of
+from irkit.frontends.numpy.arrays import TracedArray, value_of
 from irkit.frontends.numpy.custom import Custom
-from irkit.frontends.numpy.nested import Nested, leaves, nested, scoped, structured
+from irkit.frontends.numpy.nested import Nested, arranged, leaves, nested, scoped, structured
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.records import Value
 from irkit.passes.graph.differentiation import Differentiation
@@ -84,8 +84,23 @@ class Product(Derived):
     def signature(self) -> inspect.Signature:
         """Arguments in a tuple, and what is multiplied."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        second = "cotangents" if self.mode == "reverse" else "tangents"
-        return inspect.Signature([inspect.Parameter(n, kind) for n in ("primals", second)])
+        return inspect.Signature([inspect.Parameter(n, kind) for n in ("primals", self.second)])
+
+    @property
+    def second(self) -> str:
+        """What is multiplied, by its name."""
+        return "cotangents" if self.mode == "reverse" else "tangents"
+
+    def _changes(self, changes: Any, like: Any) -> list[TracedArray]:
+        """What is multiplied, in the order of `like`. Raises UnsupportedError for another structure."""
+        if isinstance(like, tuple) and len(cast("tuple[Any, ...]", like)) == 1 != _length(changes):
+            (like,) = cast("tuple[Any, ...]", like)
+        elif not isinstance(like, tuple) and _length(changes) == 1:
+            (changes,) = changes
+        try:
+            return [array_of(c) for c in leaves(arranged(changes, like))]
+        except ValueError as error:
+            raise self.refused(f"{self.second}: {error}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         primals, changes = inspect.Signature.bind(self.signature(), *args, **kwargs).args
@@ -99,14 +114,14 @@ class Product(Derived):
         lowered = Lowered(found, self.name, self.what)
         wrt, of = tuple(range(len(moving))), tuple(range(found.results))
         ask = Differentiation(self.mode, wrt, of, allow_unused=True)
-        arrays = [array_of(c) for c in leaves(changes)]
         like = [(a.shape, a.dtype) for a in moving]
         if self.mode == "reverse":
             like = [(v.shape, v.dtype) for v in self._results(lowered)]
+        arrays = self._changes(changes, found.structure if self.mode == "reverse" else primals)
         if [(a.shape, a.dtype) for a in arrays] != like:
             shown = ", ".join(f"{d}{list(s)}" for s, d in like)
             got = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
-            raise self.refused(f"expected {shown}, got {got}")
+            raise self.refused(f"{self.second}: expected {shown}, got {got}")
         values = lowered.values(ask, [value_of(a) for a in arrays])
         own, made = values[: found.results], values[found.results :]
         result = structured(found.structure, own, found.scalars)
@@ -118,6 +133,11 @@ class Product(Derived):
     def _results(self, lowered: Lowered) -> list[Value]:
         types = lowered.main.function_type.outputs.data
         return [Value(cast(Tensor, t)) for t in types[: lowered.nested.results]]
+
+
+def _length(structure: Any) -> int | None:
+    """Of a tuple."""
+    return len(cast("tuple[Any, ...]", structure)) if isinstance(structure, tuple) else None
 
 
 class CustomCall(Derived):
@@ -209,7 +229,8 @@ def vjp(function: Callable[..., Any], **options: Any) -> JittedFunction:
 
     `primals` are the arguments, a tuple, or one array; `cotangents` are in the structure of what the
     function returns. It returns (results, gradients), the latter in the structure of `primals`; zeros where
-    nothing hangs on one.
+    nothing hangs on one. Dicts go by their keys. Raises UnsupportedError for cotangents of another structure,
+    shape or dtype.
     """
     return Product(function, "irkit.vjp", "reverse").jitted(**options)
 
@@ -217,7 +238,8 @@ def vjp(function: Callable[..., Any], **options: Any) -> JittedFunction:
 def jvp(function: Callable[..., Any], **options: Any) -> JittedFunction:
     """The product of a function's Jacobian with tangents: a function of (primals, tangents), both in one
     structure, a tuple of arguments or one array. It returns (results, tangents of the results). Of a
-    gradient it is the product of a Hessian with a vector: `irkit.jvp(irkit.grad(f))(x, v)[1]`."""
+    gradient it is the product of a Hessian with a vector: `irkit.jvp(irkit.grad(f))(x, v)[1]`. Dicts go by
+    their keys. Raises UnsupportedError for tangents of another structure, shape or dtype."""
     return Product(function, "irkit.jvp", "forward").jitted(**options)
 
 

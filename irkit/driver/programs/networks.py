@@ -31,6 +31,10 @@ class Network:
             raise UnsupportedError(
                 f"irkit.network of {type(model).__name__}: expected an onnx.ModelProto or the path of a file"
             )
+        if isinstance(parameters, str):
+            raise UnsupportedError(
+                f"irkit.network: parameters='{parameters}': expected a list of names of initializers"
+            )
         from irkit.frontends.onnx.parameters import with_parameters
 
         self._model, self.parameters = with_parameters(model, list(parameters))
@@ -94,7 +98,8 @@ def network(model: Any, parameters: Sequence[str] = (), **options: Any) -> Netwo
     it; elsewhere it is compiled as they are, with `options` of `irkit.jit`. It is imported for each set of
     shapes of its inputs.
 
-    Raises UnsupportedError for names that no initializer has, and what the import refuses.
+    Raises UnsupportedError for names that no initializer has, one name in place of a list, and what the
+    import refuses.
     """
     return Network(model, parameters, options)
 

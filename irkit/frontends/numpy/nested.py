@@ -79,6 +79,32 @@ def mapped(function: Callable[[Any], Any], structure: Any) -> Any:
     return function(structure)
 
 
+def arranged(structure: Any, like: Any) -> Any:
+    """A structure with the keys of its dicts in the order in which `like` has them.
+
+    Raises ValueError, which says how they differ, for a dict of other keys, or in the place of what is none.
+    """
+    if isinstance(structure, dict) or isinstance(like, dict):
+        return _with_keys_of(structure, like)
+    pair = [isinstance(s, list | tuple) and not is_traced(s) for s in (structure, like)]
+    if not all(pair) or len(structure) != len(like):
+        return structure
+    return [arranged(s, k) for s, k in zip(structure, like, strict=True)]
+
+
+def _with_keys_of(structure: Any, like: Any) -> dict[Any, Any]:
+    keys, wanted = (
+        [*cast("dict[Any, Any]", s)] if isinstance(s, dict) else None for s in (structure, like)
+    )
+    if keys is None or wanted is None or {*keys} != {*wanted}:
+        shown = [
+            type(s).__name__ if k is None else f"a dict of {', '.join(map(repr, k))}"
+            for s, k in ((like, wanted), (structure, keys))
+        ]
+        raise ValueError(f"expected {shown[0]}, got {shown[1]}")
+    return {k: arranged(structure[k], like[k]) for k in wanted}
+
+
 def is_array(value: Any) -> bool:
     """Whether it is an array, traced or known."""
     return is_traced(value) or isinstance(value, np.ndarray | np.generic)

@@ -78,7 +78,7 @@ _FEWEST = 512
 
 def _legal(root: Root) -> bool:
     """One column, of a matrix with long rows, in memory or made where it is read."""
-    if gemm_layout(root) not in ("jk", "kj") or root.parallel[-1] != 1 or len(root.parallel) != 2:
+    if gemm_layout(root) not in ("jk", "kj") or len(root.parallel) != 2 or root.parallel[-1] != 1:
         return False
     if root.reduction[0] < _FEWEST:
         return False

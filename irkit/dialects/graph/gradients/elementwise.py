@@ -95,11 +95,12 @@ def _divisor(o: Builder, op: GraphOp, t: SSAValue) -> SSAValue:
 
 def _base(o: Builder, op: GraphOp, t: SSAValue) -> SSAValue:
     x, y = op.operands
-    lower = o(graph.PowOp, x, o.sub(y, o.like(1, y)))
-    slope = o.mul(t, o.mul(y, lower))
-    # Zero only where the product would not be: as a product it has its own derivative by the exponent.
-    finite = o.below(o(graph.AbsOp, lower), math.inf)
-    return o.where(o.equals(y, 0), o.where(finite, slope, o.like(0, x)), slope)
+    # Of 1 where the exponent is 0 and 1 / x is no number: zero times that is not met, nor when this is
+    # differentiated again. Elsewhere it is a product, which has its own derivative by the exponent.
+    one = o.like(1, x)
+    inverse = o.below(o(graph.AbsOp, o.div(one, x)), math.inf)
+    base = o.where(o.equals(y, 0), o.where(inverse, x, one), x)
+    return o.mul(t, o.mul(y, o(graph.PowOp, base, o.sub(y, o.like(1, y)))))
 
 
 def _exponent(o: Builder, op: GraphOp, t: SSAValue) -> SSAValue:
