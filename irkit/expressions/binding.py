@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 from typing import cast
 
 from irkit.expressions.grammar import parse
-from irkit.expressions.ranges import Domain, Shape, infer
+from irkit.expressions.ranges import Domain, Shape, check_size, check_whole, infer
 from irkit.expressions.syntax import (
     REDUCTIONS,
     Apply,
@@ -29,9 +28,6 @@ from irkit.expressions.syntax import (
     rebuilt,
 )
 from irkit.expressions.typing import FUNCTIONS, TYPES, DType, index, typed
-
-LARGEST = 2**63 - 1
-"""The last address, and the largest index."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +165,7 @@ class _Env:
             )
         if statement.fresh:
             return [self._step(statement, domain)]
-        self._check_whole(statement, domain)
+        check_whole(statement, domain, self.shapes[statement.target])
         made, value = list[Step](), statement.value
         own = Read(
             statement.target, tuple(Name(i) for i in statement.indices), place=statement.place
@@ -186,32 +182,12 @@ class _Env:
         whole = replace(statement, operator="", fresh=True, value=joined)
         return [*made, self._step(whole, replace(domain, reduced=(), checked=()))]
 
-    def _check_whole(self, statement: Statement, domain: Domain) -> None:
-        """Raises ExpressionError for what adds to a part of a tensor: the result would be that part."""
-        shape = self.shapes[statement.target]
-        if domain.shape != shape:
-            raise ExpressionError(
-                f"'{statement.target}' has shape {list(shape)}, and this is added to {list(domain.shape)} of "
-                "it: add to all of it, or give the sum another name",
-                statement.place,
-            )
-
     def _step(self, statement: Statement, domain: Domain) -> Step:
         found = typed(statement.value, self.dtypes).dtype
-        _check_size(statement, domain, found)
+        check_size(statement, domain, found.itemsize)
         step = Step(statement, domain, found, operands_of(statement), dict(self.shapes))
         self.shapes[statement.target], self.dtypes[statement.target] = domain.shape, found
         return step
-
-
-def _check_size(statement: Statement, domain: Domain, dtype: DType) -> None:
-    """Raises ExpressionError for more turns than an int64 counts, and results beyond what has addresses."""
-    turns = prod(loop.size for loop in domain.loops)
-    if turns * dtype.itemsize > LARGEST or any(x.high > LARGEST for x in domain.loops):
-        raise ExpressionError(
-            f"'{statement.target}' over {domain}: more elements of {dtype} than there are addresses",
-            statement.place,
-        )
 
 
 def _numbered(statement: Statement, sizes: Mapping[str, int]) -> Statement:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from irkit.expressions.affine import Bounds, Linear, bounds_of, conditions, linear
 from irkit.expressions.syntax import (
@@ -25,6 +26,8 @@ from irkit.expressions.syntax import (
 )
 
 Shape = tuple[int, ...]
+LARGEST = 2**63 - 1
+"""The last address, and the largest index."""
 
 
 @dataclass(frozen=True)
@@ -280,3 +283,23 @@ def _check_wrapping(expr: Expr, domain: Domain) -> None:
                 f"part of an index may be from {known[0]} to {known[1]}, which no int64 is ({domain})",
                 part.place,
             )
+
+
+def check_whole(statement: Statement, domain: Domain, shape: Shape) -> None:
+    """Raises ExpressionError for what adds to a part of a tensor of `shape`: only that would be left."""
+    if domain.shape != shape:
+        raise ExpressionError(
+            f"'{statement.target}' has shape {list(shape)}, and this is added to {list(domain.shape)} of it: "
+            "add to all of it, or give the sum another name",
+            statement.place,
+        )
+
+
+def check_size(statement: Statement, domain: Domain, itemsize: int) -> None:
+    """Raises ExpressionError for more turns than an int64 counts, and results beyond what has addresses."""
+    turns = prod(loop.size for loop in domain.loops)
+    if turns * itemsize > LARGEST or any(x.high > LARGEST for x in domain.loops):
+        raise ExpressionError(
+            f"'{statement.target}' over {domain}: more elements of {itemsize} bytes than there are addresses",
+            statement.place,
+        )

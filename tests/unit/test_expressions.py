@@ -212,8 +212,8 @@ HOSTILE = {
     "A(i) + i / 0 where i in 0:4": "'/' of a whole number by 0",
     "A(i % 0) where i in 0:4": "'%' of a whole number by 0",
     "A(i * 9223372036854775807 % 3) where i in 0:3": "which no int64 is",
-    "1 where i in 0:9223372036854775807": "more elements of int64 than there are addresses",
-    "1 where i in 0:99999999999999999999": "more elements of int64 than there are addresses",
+    "1 where i in 0:9223372036854775807": "more elements of 8 bytes than there are addresses",
+    "1 where i in 0:99999999999999999999": "more elements of 8 bytes than there are addresses",
 }
 
 
