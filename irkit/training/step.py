@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.driver.flags import check_flags
 from irkit.driver.programs.arguments import check_budget
 from irkit.driver.programs.chunked import within_budget
 from irkit.driver.programs.jitted import JittedFunction, jit
@@ -279,6 +280,7 @@ def training_step(
         raise UnsupportedError(
             f"{WHAT}: loss of {type(loss).__name__}: expected a function or None"
         )
+    check_flags(WHAT, stop_on_nan=stop_on_nan, cache=cache)
     found, start = model_of(model, parameters)
     options = {
         "target": target, "device": device, "mode": mode, "fastmath": fastmath, "cache": cache,

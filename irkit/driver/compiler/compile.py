@@ -20,6 +20,7 @@ from irkit.driver.compiler.precision import ask_precision, check_precision
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
 from irkit.driver.diagnostics.library_errors import library_errors
+from irkit.driver.flags import check_flags
 from irkit.driver.pipelines.collecting import seldom_collected
 from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
@@ -124,6 +125,9 @@ def compile_model(
         "constants": constants,
     }
     _check_kinds(device, batch, given)
+    check_flags(
+        "irkit.compile", measure=measure, cache=cache, progress=progress is not None and progress
+    )
     chosen = planned_device(target, device)
     check_mode(target_of(chosen), mode)
     if dtype not in (None, *DTYPES):

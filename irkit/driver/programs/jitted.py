@@ -14,6 +14,7 @@ import numpy as np
 
 from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
+from irkit.driver.flags import check_flags
 from irkit.driver.programs.apart import GapsNeededError, with_gaps
 from irkit.driver.programs.arguments import Flattened, check_array, check_budget
 from irkit.driver.programs.chunked import within_budget
@@ -277,6 +278,7 @@ def jit(
     traced: a Python `if` on the value of an array, a shape that hangs on values, a function of NumPy that
     irkit has not; and what the function and NumPy themselves raise. Arguments are then as they were.
     """
+    check_flags("irkit.jit", cache=cache, measure=measure)
     options = {
         "target": target,
         "device": device,
