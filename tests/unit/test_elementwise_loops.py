@@ -37,7 +37,7 @@ def test_random_loops(seed: int) -> None:
     first, second = (STEPS[i] for i in rng.integers(0, len(STEPS), 2))
     turns = int(rng.integers(3, 60))
     kind = (np.float64, np.float32)[seed % 2]
-    shape = ((37,), (5, 11), (2, 3, 4), (1, 8))[seed % 4]
+    shape = ((37,), (5, 11), (2, 3, 4), (1, 8), (), (1, 1))[seed % 6]
     x, y = (rng.normal(size=shape).astype(kind) for _ in range(2))
 
     def step(x: Array, y: Array, n: Any) -> Any:

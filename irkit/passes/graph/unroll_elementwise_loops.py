@@ -59,8 +59,8 @@ def _other_than_elementwise(loop: scf.ForOp) -> str | None:
             return f"'{op.name}' is not elementwise"
     values = [*loop.body.block.args[1:], *(v for op in loop.body.block.ops for v in op.results)]
     shapes = {tensor_type(v).get_shape() for v in values if isinstance(v.type, TensorType)}
-    if len({shape for shape in shapes if prod(shape) != 1}) != 1:
-        return "it hands on arrays of several shapes, or none"
+    if len({shape for shape in shapes if prod(shape) != 1}) > 1:
+        return "it hands on arrays of several shapes"
     return None
 
 
@@ -74,7 +74,7 @@ def _times(loop: scf.ForOp, count: int) -> int:
     """How many turns at once leave the fewest launches; of those the fewest."""
     ops = [op for op in loop.body.block.ops if isinstance(op, ELEMENTWISE)]
     size = sum(1 if isinstance(op, LIGHT) else FUNCTION for op in ops)
-    most = min(count, OPS // max(size, 1))
+    most = min(count, OPS // size) if size else 1
     return min(range(1, most + 1), key=lambda n: (count // n + (count % n > 0), n), default=1)
 
 

@@ -5,7 +5,7 @@
 
 // MISSED:      it has few turns, or turns of many ops
 // MISSED:      'graph.slice' is not elementwise
-// MISSED:      it hands on arrays of several shapes, or none
+// MISSED:      it hands on arrays of several shapes
 // MISSED:      it has few turns, or turns of many ops
 
 // Thirteen functions count as many ops: four turns at once three times, and one behind them.
