@@ -40,11 +40,13 @@ def transposed(
     }}"""
 
 
-def case(seed: int) -> tuple[list[int], list[int]]:
+def case(
+    seed: int, least: int = 1, most: tuple[int, ...] = (80, 18, 9)
+) -> tuple[list[int], list[int]]:
     """A shape and a permutation that moves the last dimension."""
     rng = np.random.default_rng(seed)
     rank = 2 + seed % 3
-    shape = [int(n) for n in rng.integers(1, (80, 18, 9)[rank - 2], rank)]
+    shape = [int(n) for n in rng.integers(least, most[rank - 2], rank)]
     permutation = [int(p) for p in rng.permutation(rank)]
     while permutation[-1] == rank - 1:
         permutation = [int(p) for p in rng.permutation(rank)]

@@ -366,7 +366,10 @@ def test_the_deviation_of_equal_numbers_has_the_derivative_0() -> None:
 @pytest.mark.parametrize("power", [0, 1, 2, 3])
 def test_powers_of_zero_have_all_derivatives(power: int) -> None:
     x = np.array([0.0, 2.0, -3.0])
-    slope: Any = lambda x: np.power(x, power).sum()  # noqa: E731
+
+    def slope(x: Any) -> Any:
+        return np.power(x, power).sum()
+
     for order in range(1, 5):
         slope = _summed_slope(slope)
         factor = math.prod(range(power - order + 1, power + 1))

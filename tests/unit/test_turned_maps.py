@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_cuda_turned import ELEMENTS, transposed
+from test_cuda_turned import case as moved
 
 import irkit
 
@@ -18,15 +19,8 @@ def rkernels(program: Any) -> list[str]:
 
 def case(seed: int) -> tuple[list[int], list[int]]:
     """A shape and a permutation that moves the last dimension; of some shapes tiles are whole."""
-    rng = np.random.default_rng(seed)
-    rank = 2 + seed % 3
-    shape = [int(n) for n in rng.integers(8, (150, 40, 20)[rank - 2], rank)]
-    if seed % 5 == 0:
-        shape = [8 * max(1, n // 8) for n in shape]
-    permutation = [int(p) for p in rng.permutation(rank)]
-    while permutation[-1] == rank - 1:
-        permutation = [int(p) for p in rng.permutation(rank)]
-    return shape, permutation
+    shape, permutation = moved(seed, 8, (150, 40, 20))
+    return [8 * (n // 8) if seed % 5 == 0 else n for n in shape], permutation
 
 
 @pytest.mark.parametrize("seed", range(24))

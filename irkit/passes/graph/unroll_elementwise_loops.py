@@ -14,15 +14,15 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.dialects import graph
-from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
 from irkit.dialects.graph.integer import IntegerOp
 from irkit.dialects.graph.logic import BitwiseOp, CompareOp
 from irkit.dialects.loop_places import Trips, trips_of
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
+from irkit.passes.graph.loops.all_turns import ELEMENTWISE
+from irkit.passes.graph.loops.unrolling import copy_of_turn
 from irkit.rewriting import Rule, rewrite
 
-ELEMENTWISE: Final = (UnaryOp, BinaryOp, graph.CastOp, graph.FmaOp, graph.WhereOp)
 LIGHT: Final = (
     *(graph.AbsOp, graph.AddOp, graph.CastOp, graph.ClipOp, graph.CopysignOp, graph.DivOp),
     *(graph.FmaOp, graph.IsNanOp, graph.MaxOp, graph.MinOp, graph.MulOp, graph.NegOp, graph.NotOp),
@@ -55,7 +55,7 @@ class SeveralTurnsAtOnce(Rule):
 def _other_than_elementwise(loop: scf.ForOp) -> str | None:
     """What a body has that makes an element of a turn of other elements; None if there is nothing."""
     for op in loop.body.block.ops:
-        if isinstance(op, graph.ThreefryOp) or not (isinstance(op, ELEMENTWISE) or _is_number(op)):
+        if not isinstance(op, ELEMENTWISE) and not _is_number(op):
             return f"'{op.name}' is not elementwise"
     values = [*loop.body.block.args[1:], *(v for op in loop.body.block.ops for v in op.results)]
     shapes = {tensor_type(v).get_shape() for v in values if isinstance(v.type, TensorType)}
@@ -116,11 +116,8 @@ class _Turns:
     def add(self, number: SSAValue, *before: Operation) -> None:
         """One more, of this number, which the ops `before` make."""
         values = [number, *self.carried]
-        env: dict[SSAValue, SSAValue] = dict(zip(self.loop.body.block.args, values, strict=True))
-        *ops, last = self.loop.body.block.ops
-        # Cloning adds to the map what it makes.
-        self.made += [*before, *(op.clone(env) for op in ops)]
-        self.carried = [env.get(v, v) for v in last.operands]
+        ops, self.carried = copy_of_turn(self.loop, values)
+        self.made += [*before, *ops]
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ class UnrollElementwiseLoops(ModulePass):
     """Of a loop that computes each element of arrays of that element alone do several turns at once.
 
     Turns that follow each other become one elementwise op (`fuse-elementwise`), which keeps an element in
-    registers between them: arrays are read and written once for all of them, and vEUs meet as often. Loops
+    registers between them: arrays are read and written once for all of them, and vEUs meet once. Loops
     stay whose ops move elements or sum over them. Exact.
 
     ```mlir

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
@@ -25,21 +27,20 @@ def is_short(op: scf.ForOp) -> bool:
 def unroll(op: scf.ForOp) -> None:
     """Put a loop's iterations one behind another in its place."""
     trips, carried = trips_of(op), list[SSAValue](op.iter_args)
-    variable, *arguments = op.body.block.args
     for number in range(trips.count):
         at = arith.ConstantOp.from_int_and_width(trips.first + number * trips.step, IndexType())
         Rewriter.insert_op(at, InsertPoint.before(op))
-        env: dict[SSAValue, SSAValue] = {variable: at.result}
-        env.update(zip(arguments, carried, strict=True))
-        carried = _iteration(op, env)
+        ops, carried = copy_of_turn(op, [at.result, *carried])
+        Rewriter.insert_op(ops, InsertPoint.before(op))
     Rewriter.replace_op(op, [], carried)
 
 
-def _iteration(op: scf.ForOp, env: dict[SSAValue, SSAValue]) -> list[SSAValue]:
-    """Copy the body before the loop; what it yields."""
-    for inner in op.body.block.ops:
-        if isinstance(inner, scf.YieldOp):
-            return [env.get(v, v) for v in inner.operands]
-        copy: Operation = inner.clone(env)
-        Rewriter.insert_op(copy, InsertPoint.before(op))
-    return []
+def copy_of_turn(
+    loop: scf.ForOp, given: Sequence[SSAValue]
+) -> tuple[list[Operation], list[SSAValue]]:
+    """A copy of a loop's body for these values of its arguments, in no block yet; what it yields."""
+    env: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, given, strict=True))
+    *ops, last = loop.body.block.ops
+    # Cloning adds to the map what it makes.
+    made = [op.clone(env) for op in ops]
+    return made, [env.get(v, v) for v in last.operands]
