@@ -162,6 +162,7 @@ ROOMS = [
     "device_at_hand",
     "gpu_at_hand",
     "diagnostics",
+    "flags",
 ]
 
 
