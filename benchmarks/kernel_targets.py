@@ -10,6 +10,7 @@ from benchmarks import plots
 
 PRODUCTS = ("4096x4096x4096", "8192x8192x8192", "64x4096x4096", "128x4096x4096", "256x4096x4096")
 _HALVES = " of bfloat16"
+_CONSTANT = ", weights constant"
 # (what a case's name ends in, the precision granted, in words, the peer, at least so many times its speed)
 _PRECISIONS = (
     (_HALVES, ", bf16", "bf16", "cuBLAS", 0.9),
@@ -18,6 +19,8 @@ _PRECISIONS = (
     (", transposed", ", tf32", "tf32, weights transposed", "cuBLAS", 0.9),
     ("", "", "fp32", "cuBLAS's fp32", 2.0),
     (", transposed", "", "fp32, weights transposed", "cuBLAS's fp32", 2.0),
+    ("", _CONSTANT, "fp32, weights constant", "cuBLAS's fp32", 2.0),
+    (", transposed", _CONSTANT, "fp32, weights transposed, constant", "cuBLAS's fp32", 2.0),
 )
 # (elements, at least so many times the peer's speed)
 _ATTENTION = (("bfloat16", 0.9), ("float32", 3.0))
@@ -66,8 +69,8 @@ def speed_ups(suites: Mapping[str, Any]) -> dict[str, Any]:
 def limits(suites: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Of every case that is slower than its figure: (case, speed-up, asked, arithmetic, bytes).
 
-    Arithmetic is that of the tensor cores in TFLOP/s, where a product of float32 is six of bfloat16, beside
-    the peer's in the same run; bytes are those of operands and result, in TB/s.
+    Arithmetic is that of the tensor cores in TFLOP/s, where a product of float32 is six of bfloat16 or
+    three of float16, beside the peer's in the same run; bytes are those of operands and result, in TB/s.
     """
     found = suites.get("products", {}).get("products", {})
     ratios = plots.of_products(suites.get("products", {}))
@@ -76,7 +79,7 @@ def limits(suites: Mapping[str, Any]) -> list[tuple[str, ...]]:
         share = ratios.get(case)
         if share is None or 1 / share >= least:
             continue
-        name, granted = _case_of(case, found)
+        name, granted = _case_of(case.removesuffix(_CONSTANT), found)
         own = _fastest(found[name], granted)
         rows.append((case, f"{1 / share:.2g}", f"{least:g}", *_rates(name, granted, own, found)))
     return rows
@@ -91,13 +94,7 @@ def _case_of(case: str, found: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _fastest(entries: Mapping[str, Any], granted: str) -> Mapping[str, Any]:
-    own = [
-        e
-        for k, e in entries.items()
-        if "us" in e and not k.startswith("torch")
-        if k.partition(",")[2] == granted.partition(",")[2]
-    ]
-    return min(own, key=lambda e: e["us"])
+    return min(plots.ours(entries, granted), key=lambda e: e["us"])
 
 
 def _rates(
@@ -105,7 +102,7 @@ def _rates(
 ) -> tuple[str, str]:
     m, k, n = (int(s) for s in name.split(" ")[0].rstrip(",").split("x"))
     halves = _HALVES in name
-    parts = 1 if halves or granted else 6
+    parts = 1 if halves or granted else own.get("products", 6)
     peer = found[name]["torch TF32" if granted == ", tf32" else "torch bfloat16"]
     size = 2 if halves else 4
     terabytes = size * (m * k + k * n + m * n) / own["us"] / 1e6

@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.rtask_times import Prepared
+from irkit.dialects.packed_terms import SCALED
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.passes.task.partition_rtasks import grid_for, nbytes
 from irkit.rkernels import families, registry
@@ -129,12 +130,13 @@ _PRECISE = ("mma", "packed", "fed", "boxes", "held")
 
 @dataclass(frozen=True)
 class Job:
-    """One case in one precision by one rKernel."""
+    """One case in one precision by one rKernel; `terms`: how factors are packed where there is a choice."""
 
     case: Case
     precision: str
     device: str
     rkernel: str
+    terms: str = ""
 
 
 @dataclass
@@ -156,7 +158,7 @@ def program(job: Job) -> Built | None:
     if job.rkernel.startswith("product.held") and job.precision == "float32":
         only = "second" if "held_rows" in job.rkernel else "first"
     packed = job.rkernel.startswith("product.packed") or only != ""
-    made = Prepared.of(job.case.name, module, job.device, packed, only=only)
+    made = Prepared.of(job.case.name, module, job.device, packed, only=only, terms=job.terms)
     op = _product_of(made)
     root = root_of(op)
     found = [k for k in registry.candidates("cuda", root) if k.name == job.rkernel]
@@ -174,8 +176,8 @@ def program(job: Job) -> Built | None:
     if why_illegal(op, made.device) is not None:
         return None
     made.schedule()
-    label = rkernel.name if job.precision == "float32" else f"{rkernel.name}, {job.precision}"
-    return Built(label, cost, made.built())
+    how = job.terms or (job.precision if job.precision != "float32" else "")
+    return Built(", ".join(filter(None, (rkernel.name, how))), cost, made.built())
 
 
 def _product_of(prepared: Prepared) -> ROperatorOp:
@@ -232,8 +234,8 @@ class Torch:
         return float(np.median(times[1:])), self.error(y)
 
 
-def timed(artifact: Artifact, work: Torch) -> tuple[float, float, float]:
-    """(microseconds of the program's kernels in a graph of many, those that pack terms among them, error)."""
+def timed(artifact: Artifact, work: Torch) -> tuple[float, list[float], float]:
+    """(microseconds of the program's kernels in a graph of many, of each of those that pack terms, error)."""
     from irkit.model_info import ModelInfo
     from irkit.runtime.cuda.executor import CudaExecutor
     from irkit.runtime.cuda.rtask_times import gpu_times
@@ -251,8 +253,8 @@ def timed(artifact: Artifact, work: Torch) -> tuple[float, float, float]:
     error = work.error(outputs[0][1])
     executor.synchronize()
     found = gpu_times(artifact, 1, RUNS, net=False, spread=True)
-    packing = sum(ns for name, ns in found.items() if name.startswith("pack_"))
-    return sum(found.values()) / 1e3, packing / 1e3, error
+    packing = [ns / 1e3 for name, ns in found.items() if name.startswith("pack_")]
+    return sum(found.values()) / 1e3, packing, error
 
 
 def main() -> int:
@@ -268,10 +270,11 @@ def main() -> int:
     rkernels = [k.name for k in registry.registered("cuda") if k.family in ("product", "gemm")]
     chosen = [n for n in rkernels if not options.only or any(part in n for part in options.only)]
     jobs = [
-        Job(CASES[name], precision, options.device, rkernel)
+        Job(CASES[name], precision, options.device, rkernel, terms)
         for name in names
         for precision in options.precisions
         for rkernel in chosen
+        for terms in _terms(rkernel, precision)
         if precision == "float32" or any(part in rkernel for part in _PRECISE)
         if CASES[name].element == "f32" or precision != "tf32"
     ]
@@ -285,6 +288,11 @@ def main() -> int:
             facts = {"device": device, "suites": {"products": {name: found}}}
             assert harness.update_cases("products", facts, options.out)
     return 0
+
+
+def _terms(rkernel: str, precision: str) -> tuple[str, ...]:
+    """How an rKernel's factors may be packed, where that is a choice."""
+    return ("", SCALED) if precision == "float32" and "packed" in rkernel else ("",)
 
 
 def _measured(case: Case, made: Sequence[Built]) -> dict[str, Any]:
@@ -302,8 +310,14 @@ def _measured(case: Case, made: Sequence[Built]) -> dict[str, Any]:
         us, packing, error = timed(built.artifact, work)
         tflops, estimate = case.operations / us / 1e6, built.cost / 1e3
         found[built.rkernel] = {
-            "us": us, "error": error, "tflops": tflops, "estimate_us": estimate, "packing_us": packing,
+            "us": us, "error": error, "tflops": tflops, "estimate_us": estimate,
+            "packing_us": sum(packing),
         }  # fmt: skip
+        if built.rkernel.endswith(f", {SCALED}"):
+            found[built.rkernel] |= {"products": 3}
+        # That of the larger operand, weights say, where both are packed.
+        if len(packing) > 1:
+            found[built.rkernel] |= {"packing_weights_us": max(packing)}
     return found
 
 

@@ -77,10 +77,11 @@ class Prepared:
     @staticmethod
     def of(
         name: str, model: Any, device: str, packed: bool | None = None, whole: bool = False,
-        only: str = "",
+        only: str = "", terms: str = "",
     ) -> Prepared:  # fmt: skip
         """A model brought to the task level; `packed`: all products of matrices are of packed terms, or none;
-        `only`: of packed ones this operand alone; `whole`: no attention is cut into parts of the keys.
+        `only`: of packed ones this operand alone; `terms`: how they are packed; `whole`: no attention is cut
+        into parts of the keys.
 
         Raises what `irkit.compile` raises.
         """
@@ -96,7 +97,8 @@ class Prepared:
         text = level_pipeline("task", device)
         own = f'pack-products{{device="{device}"}}'
         if packed is not None:
-            how = f' always=true only="{only}"' if only else " always=true"
+            chosen = (("only", only), ("terms", terms))
+            how = " always=true" + "".join(f' {n}="{v}"' for n, v in chosen if v)
             text = text.replace(f"{own},", f"{own[:-1]}{how}}}," if packed else "")
         with library_errors():
             PipelineRunner(ctx).run(imported.module, build_pipeline(text, all_passes()))

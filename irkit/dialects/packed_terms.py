@@ -7,6 +7,9 @@ pieces of 16 bytes stand in the order that the hardware's swizzle gives them, pi
 where a row has 8, at c ^ (row / 2) where it has 4: read down a column, they fall into different banks. Terms
 and rows that fill up a block or a group are zero. Swizzle: PTX ISA, "Asynchronous Warpgroup Level Matrix
 Multiply-Accumulate", shared memory layouts.
+
+`SCALED` terms are as `irkit/scaled_rows.py` says. One more block, behind the others, has for each row in its
+first part, as float32: what its sums are to be multiplied by, and its bound, -inf where all terms are zero.
 """
 
 from __future__ import annotations
@@ -20,10 +23,15 @@ from xdsl.ir import Attribute
 
 from irkit.bfloat16 import dtype_of
 from irkit.dialects.precision import Precision, rounded_to_bits
+from irkit.scaled_rows import EXPONENTS, HEADROOM, KEPT, LARGEST, LOW
 from irkit.weights import Array
 
 ROWS = 8
 """Rows of a group."""
+SCALED = "scaled"
+"""float32 in two scaled float16 parts, whose products are three where those of `float32` are six."""
+FEWEST_SCALED = 64
+"""Terms of a sum below which a product of scaled parts may be off by more than plain sums are."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,8 @@ class Format:
     parts: int
     element: Attribute
     width: int
+    headers: int = 0
+    """Blocks behind those of terms."""
 
     @property
     def row_bytes(self) -> int:
@@ -52,7 +62,11 @@ class Format:
     def shape(self, rows: int, terms: int) -> tuple[int, ...]:
         """Of what a matrix of rows×terms becomes."""
         groups = math.ceil(rows / ROWS)
-        return (math.ceil(terms / self.width), self.parts, groups, ROWS, self.width)
+        return (self.blocks(terms) + self.headers, self.parts, groups, ROWS, self.width)
+
+    def blocks(self, terms: int) -> int:
+        """Of terms."""
+        return math.ceil(terms / self.width)
 
     def order(self) -> Array:
         """8×width: which term of its block each value of a row is, by the row of the group."""
@@ -63,34 +77,90 @@ class Format:
 
 
 FORMATS = {
-    Precision.FLOAT32: Format(3, bf16, 32),
-    Precision.TF32: Format(1, f32, 32),
-    Precision.BF16: Format(1, bf16, 64),
-    Precision.F16: Format(1, f16, 64),
+    Precision.FLOAT32.value: Format(3, bf16, 32),
+    Precision.TF32.value: Format(1, f32, 32),
+    Precision.BF16.value: Format(1, bf16, 64),
+    Precision.F16.value: Format(1, f16, 64),
+    SCALED: Format(2, f16, 64, headers=1),
 }
-"""By the precision of products: a float32 is the sum of three bfloat16s, or is rounded."""
+"""By the precision of products: a float32 is the sum of three bfloat16s, or is rounded; or by `SCALED`."""
 
 
-def packed(x: Array, precision: Precision, depth: int, by_k: bool) -> Array:
-    """float32 or 16-bit rows×depth (or depth×rows where not `by_k`), as `Format.shape` has it."""
-    form = FORMATS[precision]
+def packed(x: Array, name: str, depth: int, by_k: bool) -> Array:
+    """float32 or 16-bit rows×depth (or depth×rows where not `by_k`), as `Format.shape` of FORMATS[name] has
+    it."""
+    form = FORMATS[name]
     matrix = x.reshape(-1, depth) if by_k else x.reshape(depth, -1).T
     rows, terms = matrix.shape
-    blocks, _, groups, _, width = shape = form.shape(rows, terms)
+    shape = form.shape(rows, terms)
+    blocks, _, groups, _, width = shape
+    blocks -= form.headers
     whole = np.zeros((groups * ROWS, blocks * width), np.float32)
     whole[:rows, :terms] = matrix
-    tiles = whole.reshape(groups, ROWS, blocks, width).transpose(2, 0, 1, 3)
-    turned = np.take_along_axis(tiles, form.order()[None, None], axis=3)
-    return np.stack(_parts(turned, precision), axis=1).reshape(shape)
+    if name != SCALED:
+        return _in_order(_parts(whole, name), form, (blocks, groups)).reshape(shape)
+    high, low, header = _scaled(whole)
+    found = np.zeros(shape, np.float16)
+    found[:blocks] = _in_order([high, low], form, (blocks, groups))
+    found[blocks, 0].reshape(-1, width).view(np.float32)[:, :2] = header
+    return found
 
 
-def _parts(values: Array, precision: Precision) -> list[Array]:
-    if precision is Precision.TF32:
+def _in_order(parts: list[Array], form: Format, shape: tuple[int, int]) -> Array:
+    """Matrices of all parts, in blocks and groups."""
+    blocks, groups = shape
+    order, found = form.order()[None, None], list[Array]()
+    for part in parts:
+        tiles = part.reshape(groups, ROWS, blocks, form.width).transpose(2, 0, 1, 3)
+        found.append(np.take_along_axis(tiles, order, axis=3))
+    return np.stack(found, axis=1)
+
+
+def _parts(values: Array, name: str) -> list[Array]:
+    if name == Precision.TF32.value:
         return [rounded_to_bits(values, 10)]
-    form, found = FORMATS[precision], list[Array]()
+    form, found = FORMATS[name], list[Array]()
     kind = dtype_of("float16" if isinstance(form.element, Float16Type) else "bfloat16")
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(form.parts):
             found.append(values.astype(kind))
             values = values - found[-1].astype(np.float32)
     return found
+
+
+def _scaled(values: Array) -> tuple[Array, Array, Array]:
+    """High and low parts of rows, and [rows, 2] of what is said of each."""
+    sizes = np.abs(values)
+    bits = np.fmax.reduce(sizes, axis=1).view(np.uint32) >> np.uint32(23)
+    exponents = np.clip(127 + LARGEST - bits.astype(np.int64), *EXPONENTS)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        scaled = np.ldexp(values, exponents[:, None])
+        high = scaled.astype(np.float16)
+        rest = (scaled - high.astype(np.float32)) * np.float32(LOW)
+        low = rest.astype(np.float16)
+        lost = np.abs(rest - low.astype(np.float32)) / np.float32(LOW)
+        small = (np.abs(scaled) < KEPT) & (values != 0)
+        bound = np.where(small, lost, np.float32(0)).sum(axis=1) * np.float32(HEADROOM)
+    # Sums of nothing but zeros are right as they are.
+    bound = np.where(sizes.any(axis=1), bound, -np.inf)
+    return high, low, np.stack([np.ldexp(1.0, -exponents), bound], 1).astype(np.float32)
+
+
+def unscaled(given: Array, rows: int, terms: int) -> Array:
+    """The float64 rows×terms that `packed` has scaled and cut, without what they have lost."""
+    form = FORMATS[SCALED]
+    values, header = given[:-1].astype(np.float64), given[-1, 0].reshape(-1, form.width)
+    order = np.argsort(form.order(), axis=1)[None, None]
+    tiles = np.take_along_axis(values[:, 0] + values[:, 1] / LOW, order, axis=3)
+    matrix = tiles.transpose(1, 2, 0, 3).reshape(len(header), -1)
+    return (matrix * header.view(np.float32)[:, :1])[:rows, :terms]
+
+
+def is_scaled(x: Array, given: Array, depth: int, by_k: bool) -> bool:
+    """Whether `given` has the terms of `x`; of rows and terms that are zero throughout nothing is said."""
+    matrix = x.reshape(-1, depth) if by_k else x.reshape(depth, -1).T
+    found = unscaled(given, *matrix.shape)
+    shift = np.abs(given[-1, 0].reshape(-1, FORMATS[SCALED].width).view(np.float32)[:, :1])
+    known = (matrix != 0).any(axis=1)[:, None] & (matrix != 0).any(axis=0) & np.isfinite(matrix)
+    off = np.abs(found - matrix) <= 2.0**-22 * np.abs(matrix) + 2.0**-35 * shift[: len(matrix)]
+    return bool(off[known].all())

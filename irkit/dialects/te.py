@@ -193,7 +193,8 @@ class LayerNormOp(LayerNormBase):
 
 @irdl_op_definition
 class PackOp(InferredOp):
-    """A matrix laid out for tensor cores, in parts or rounded as products of a `precision` need it.
+    """A matrix laid out for tensor cores, in parts or rounded as products of a `precision` need it; `scaled` are
+    float32 in two float16 parts, each row multiplied by a power of two.
 
     The elements of `x`, whatever its shape, are in order of memory those of a matrix of rows×depth if `terms` is
     1, of depth×rows if it is 0: `depth` is how many terms the products have. `irkit/dialects/packed_terms.py`
@@ -220,14 +221,13 @@ class PackOp(InferredOp):
         assert isinstance(precision, StringAttr)
         assert isinstance(terms, IntegerAttr)
         assert isinstance(depth, IntegerAttr)
-        known = {p.value: form for p, form in FORMATS.items()}
-        if precision.data not in known:
-            raise fail(cls, f"a precision of {', '.join(known)}", precision.data)
+        if precision.data not in FORMATS:
+            raise fail(cls, f"a precision of {', '.join(FORMATS)}", precision.data)
         if terms.value.data not in (0, 1):
             raise fail(cls, "terms of dimension 0 or 1", terms.value.data)
         if DYNAMIC in x.get_shape() or not (x.element_type == f32 or is_half(x.element_type)):
             raise fail(cls, "a matrix of f32, f16 or bf16 whose size is known", x)
-        size, elements, form = depth.value.data, math.prod(x.get_shape()), known[precision.data]
+        size, elements, form = depth.value.data, math.prod(x.get_shape()), FORMATS[precision.data]
         if size < 1 or elements % size:
             raise fail(cls, f"rows of depth {size}", x)
         return [tensor(form.element, form.shape(elements // size, size))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float32Type
 
 from irkit.dialects import te
-from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.packed_terms import FEWEST_SCALED, FORMATS, SCALED
 from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.product_memory import matrix_of_b
 from irkit.dialects.products import Product
@@ -37,14 +37,16 @@ def packed_alone(product: Product) -> int | None:
     return packed[0] if alike and whole else None
 
 
-def packing_of(product: Product) -> Precision | None:
-    """What the terms of a product of matrices are packed as; None where they cannot be."""
+def packings_of(product: Product) -> list[str]:
+    """What the terms of a product of matrices may be packed as, by name in FORMATS; none where they cannot
+    be."""
     elements = {tensor_type(product.op.inputs[i]).element_type for i in (product.a, product.b)}
     if len(elements) != 1 or matrix_of_b(product) is None or product.batch:
-        return None
+        return []
     (element,), asked = elements, precision_of(product.op)
     if asked is Precision.IEEE:
-        return None
-    if isinstance(element, Float32Type):
-        return asked
-    return next((p for p, f in FORMATS.items() if f.parts == 1 and f.element == element), None)
+        return []
+    if not isinstance(element, Float32Type):
+        return [name for name, f in FORMATS.items() if f.parts == 1 and f.element == element]
+    scaled = asked is Precision.FLOAT32 and product.extent(product.k) >= FEWEST_SCALED
+    return [asked.value, SCALED] if scaled else [asked.value]

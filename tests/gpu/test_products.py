@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.products import Case, Job, program
 from irkit.bfloat16 import dtype_of
+from irkit.dialects.packed_terms import SCALED
 from irkit.dialects.precision import Precision, rounded
 from irkit.model_info import ModelInfo
 from irkit.rkernels import registry
@@ -27,6 +28,8 @@ HALVES = [n for n in TENSOR_CORES if n.endswith("_halves")]
 BFLOAT16 = dtype_of("bfloat16")
 WORDS = [n for n in TENSOR_CORES if n.endswith("_words")]
 MMA = [n for n in TENSOR_CORES if n not in (*HALVES, *WORDS)]
+# Registers hold no more sums of parts.
+SCALABLE = [n for n in MMA if n.startswith("product.packed") and "256" not in n]
 PACKED_IN_CLUSTERS = [n for n in MMA if "_by" in n]
 # Of matrices in memory alone.
 HELD = {f"product.{name}": tile for name, tile in product_held.TILES.items()}
@@ -49,11 +52,11 @@ def any_case(number: int) -> Case:
     return Case("random", x, (m, channels, kernel, kernel), stride=draw.randint(1, 2))
 
 
-def ran(case: Case, precision: str, rkernel: str, x: Any, w: Any) -> Any:
+def ran(case: Case, precision: str, rkernel: str, x: Any, w: Any, terms: str = "") -> Any:
     """What the rKernel makes of it; None if it cannot compute the case."""
     from irkit.runtime.cuda.executor import CudaExecutor
 
-    made = program(Job(case, precision, "cuda", rkernel))
+    made = program(Job(case, precision, "cuda", rkernel, terms))
     if made is None:
         return None
     info = ModelInfo.from_json(made.artifact.info)
@@ -123,6 +126,46 @@ def test_clusters_share_tiles_of_packed_terms(number: int, rkernel: str, precisi
     assert right(case, precision, rkernel, number)
 
 
+def wide(kind: int, rng: Any, shape: tuple[int, int]) -> Any:
+    """Rows of numbers whose magnitudes are near one another or not, in a row or from row to row."""
+    x = rng.standard_normal(shape)
+    match kind:
+        case 1:
+            x = np.abs(x)
+        case 2:
+            x *= np.exp(3 * rng.standard_normal(shape))
+        case 3:
+            x *= 10.0 ** rng.integers(-12, 12, (shape[0], 1))
+        case 4:
+            # What is large meets zeros, so that the rest is the answer.
+            x = np.where(np.arange(shape[1]) % 2, x * 1e-13, x)
+        case 5:
+            x = np.exp(9 * x - 40)
+        case _:
+            pass
+    return x.astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", range(6))
+@pytest.mark.parametrize("rkernel", SCALABLE)
+def test_scaled_rows_are_as_exact_as_plain_sums(rkernel: str, kind: int) -> None:
+    number = 6 * SCALABLE.index(rkernel) + kind
+    draw, rng = random.Random(number), np.random.default_rng(number)
+    m, k, n = draw.randint(8, 300), draw.randint(700, 3000), draw.randint(8, 300)
+    x, w = wide(kind, rng, (m, k)), wide(kind, rng, (n, k))
+    if kind == 4:
+        w[:, ::2] = 0
+    want, size = (f(x.astype(np.float64)) @ f(w.T.astype(np.float64)) for f in (np.asarray, abs))
+    transposed = number % 2 == 1
+    case = Case("random", x.shape, w.shape if transposed else w.T.shape, transposed=transposed)
+    y = ran(case, "float32", rkernel, x, w if transposed else np.ascontiguousarray(w.T), SCALED)
+    plain = np.zeros_like(want, np.float32)
+    for term in range(k):
+        plain += x[:, term, None] * w[None, :, term]
+    off, most = abs(y - want) / size, (abs(plain - want) / size).max()
+    assert off.max() <= max(1.25 * most, 2e-7), (off.max(), most)
+
+
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
 @pytest.mark.parametrize("rkernel", HELD)
 @pytest.mark.parametrize("number", range(4))
@@ -137,8 +180,13 @@ def test_one_factor_is_held_in_registers(number: int, rkernel: str, precision: s
     assert right(case, precision, rkernel, number) == legal
 
 
-@pytest.mark.parametrize("rkernel", [*PACKED_IN_CLUSTERS, *HELD_IN_PARTS])
-def test_what_a_block_of_a_cluster_is_in_doubt_about_is_summed_anew(rkernel: str) -> None:
+@pytest.mark.parametrize(
+    ("rkernel", "terms"),
+    [(n, "") for n in (*PACKED_IN_CLUSTERS, *HELD_IN_PARTS)] + [(n, SCALED) for n in SCALABLE],
+)
+def test_what_a_block_of_a_cluster_is_in_doubt_about_is_summed_anew(
+    rkernel: str, terms: str
+) -> None:
     case = Case("special", (40, 900), (900, 52))
     rng = np.random.default_rng(2)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.x, case.w))
@@ -147,7 +195,7 @@ def test_what_a_block_of_a_cluster_is_in_doubt_about_is_summed_anew(rkernel: str
     x[13], w[:, 17] = 1e-42, 1e30
     with np.errstate(all="ignore"):
         want = (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)
-    y = ran(case, "float32", rkernel, x, w)
+    y = ran(case, "float32", rkernel, x, w, terms)
     np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
 
 

@@ -18,6 +18,7 @@ import emulated_attention
 import emulated_bulk as bulk
 import emulated_bytes
 import emulated_columns
+import emulated_scaled_rows as scaled_rows
 import emulated_wgmma as wgmma
 import emulated_wgmma_parts
 import numpy as np
@@ -439,6 +440,21 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "round_chunks": wgmma.round_chunks,
         "group_products": lambda *given: wgmma.group_products(block.local.thread, *given),
         "group_added": wgmma.group_added,
+        "group_added_low": wgmma.group_added_low,
+        **{
+            name: getattr(scaled_rows, name)
+            for name in (
+                "sizes_seen",
+                "row_scale",
+                "small_terms",
+                "row_bound",
+                "lost_of",
+                "store_scaled",
+                "store_header",
+                "row_header",
+                "scaled_sums",
+            )
+        },
         "settled": lambda values: values,
         "packed_weights": wgmma.packed_weights,
         "await_turn": block.turns.wait,

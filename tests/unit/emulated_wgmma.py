@@ -11,11 +11,13 @@ import numpy as np
 from irkit.runtime.intrinsics import cuda_mma
 from irkit.runtime.intrinsics.cuda_wgmma import PRODUCTS
 from irkit.runtime.intrinsics.cuda_wgmma_terms import terms_of_chunk
+from irkit.scaled_rows import LOW
 
 _SIXTEEN = {
     cuda_mma.SPLIT: ml_dtypes.bfloat16,
     cuda_mma.BF16: ml_dtypes.bfloat16,
     cuda_mma.F16: np.float16,
+    cuda_mma.SCALED: np.float16,
 }
 _KEPT_BITS = 24 + 2
 """Bits to which a tensor core cuts what it adds, from the largest on: a float32's, and two."""
@@ -207,3 +209,7 @@ def group_added(sums: Any, products: Any, fresh: int, left: int) -> tuple[Any, .
     while len(found) > len(sums):
         found = found[: len(found) // 2] + found[len(found) // 2 :]
     return tuple(np.array(sums, np.float32) + found)
+
+
+def group_added_low(sums: Any, products: Any) -> tuple[Any, ...]:
+    return tuple(np.array(sums, np.float32) + np.array(products, np.float32) / np.float32(LOW))

@@ -9,7 +9,8 @@ import numpy as np
 from emulated_mma import held_sums
 from emulated_wgmma import multiplied, swizzled
 
-from irkit.runtime.intrinsics.cuda_wgmma_units import LOW, UNIT
+from irkit.runtime.intrinsics.cuda_wgmma_units import UNIT
+from irkit.scaled_rows import LOW
 
 _ROW = 32
 """Words of a packed row."""

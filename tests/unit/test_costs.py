@@ -16,6 +16,7 @@ from test_byte_products import convolution
 
 import irkit
 from benchmarks.rtask_times import Prepared, Sample
+from irkit.dialects.packed_terms import SCALED
 from irkit.dialects.task.rates import RATES
 from irkit.errors import UnsupportedError
 from irkit.rkernels import registry
@@ -405,16 +406,19 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     monkeypatch.setattr("benchmarks.rtask_times._FACTOR", 1e9)
     seen = set[str]()
     # Terms are packed on a GPU alone.
-    ways = [(False, ""), (True, "")] if name == "h200" else [(False, "")]
+    ways: list[tuple[bool, str, str]] = [(False, "", "")]
+    if name == "h200":
+        ways += [(True, "", ""), (True, "", SCALED)]
     # Both products with a matrix are one op on a CPU alone.
     programs = [
         p for n, p in PROGRAMS.items() if not n.startswith("both products") or name == "cpu2"
     ]
     jobs = list(itertools.product(programs, ways))
     if name == "h200":
-        jobs += [(PROGRAMS["product of few rows"], (True, only)) for only in ("first", "second")]
-    for module, (packed, only) in jobs:
-        prepared = Prepared.of("test", irkit.parse(module), name, packed, only=only)
+        few = PROGRAMS["product of few rows"]
+        jobs += [(few, (True, only, "")) for only in ("first", "second")]
+    for module, (packed, only, terms) in jobs:
+        prepared = Prepared.of("test", irkit.parse(module), name, packed, only=only, terms=terms)
         for number, variant in enumerate(prepared.variants(prepared.device.veus)):
             # Variants differ in the heaviest rOperator alone, of which an rKernel is chosen.
             if number == 0:

@@ -31,6 +31,7 @@ COMMON = {
     "remarks",
     "rewriting",
     "row_ranges",
+    "scaled_rows",
 }
 MIDDLE = {"schedule", "rkernels", "dialects"}
 RANKS = ["cli", "driver", "runtime", "lower", "passes", "schedule", "rkernels", "dialects"]

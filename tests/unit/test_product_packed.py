@@ -18,8 +18,7 @@ from xdsl.ir import SSAValue
 import irkit
 from irkit.context import IrkitContext
 from irkit.dialects import te
-from irkit.dialects.packed_terms import packed
-from irkit.dialects.precision import Precision
+from irkit.dialects.packed_terms import SCALED, packed
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array, tensor_type
 from irkit.driver.compiler.models import read_model
@@ -52,6 +51,8 @@ class Case:
     precision: str = "float32"
     element: str = "f32"
     relu: bool = True
+    terms: str = ""
+    """How they are packed, where there is a choice."""
 
     @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -98,6 +99,7 @@ def formed(text: str, *passes: str) -> ModuleOp:
 
 
 PACK = 'pack-products{device="h200" always=true}'
+SCALE = 'pack-products{device="h200" always=true terms="scaled"}'
 
 
 def roperators(case: Case, *passes: str) -> dict[str, ROperatorOp]:
@@ -135,9 +137,11 @@ def shape(value: SSAValue) -> tuple[int, ...]:
 
 def pack(op: ROperatorOp, x: Any, tasks: int) -> Any:
     (made,) = (o for o in op.body.block.ops if isinstance(o, te.PackOp))
-    want = packed(x, Precision(made.precision.data), made.depth.value.data, made.by_k)
+    want = packed(x, made.precision.data, made.depth.value.data, made.by_k)
     got = np.full_like(want, np.nan)
-    rkernel = registry.find("cuda", "pack.pieces")
+    rkernel = registry.find(
+        "cuda", f"pack.{'scaled' if made.precision.data == SCALED else 'pieces'}"
+    )
     run(op, rkernel.name, rkernel.literals, [x, got], tasks)
     kind = f"u{want.dtype.itemsize}"
     np.testing.assert_array_equal(got.view(kind), want.view(kind))
@@ -148,7 +152,7 @@ def product(
     case: Case, x: Any, w: Any, tasks: int = 1, variant: str = "64x64", ranks: int = 1
 ) -> Any:
     """What the rKernels make of a case, packing first."""
-    ops = roperators(case, PACK)
+    ops = roperators(case, SCALE if case.terms else PACK)
     known = {a.shape: a for a in (x, w)}
     packs = [
         pack(ops[n], known[shape(ops[n].body.block.args[0])], tasks) for n in ("pack_0", "pack_1")
@@ -177,6 +181,8 @@ def product(
         Case(12, 200, 68, precision="f16"),
         Case(20, 136, 72, False, "float32", "bf16"),
         Case(65, 72, 24, True, "float32", "f16"),
+        Case(70, 100, 90, terms=SCALED),
+        Case(35, 300, 130, True, terms=SCALED),
     ],
     ids=str,
 )
@@ -199,6 +205,8 @@ def test_packed_products_are_those_of_float64(case: Case, tasks: int) -> None:
         Case(19, 33, 71, precision="tf32"),
         Case(66, 330, 20, True, "bf16"),
         Case(20, 264, 72, False, "float32", "bf16"),
+        Case(70, 225, 90, terms=SCALED),
+        Case(9, 64, 20, True, terms=SCALED),
     ],
     ids=str,
 )
@@ -219,6 +227,8 @@ def test_groups_that_share_a_tile_have_all_its_stages(case: Case, variant: str) 
         ("64x64_by4", Case(20, 400, 30), 4),
         ("64x64_by4", Case(9, 780, 20, True, "bf16"), 4),
         ("64x32_by2", Case(19, 270, 40, False, "float32", "bf16"), 2),
+        ("64x64_by2", Case(70, 270, 20, terms=SCALED), 2),
+        ("64x64_by4", Case(20, 900, 30, True, terms=SCALED), 4),
         # In the persistent kernel a block has a tile of its own.
         ("64x64_by4", Case(20, 400, 30), 1),
     ],
@@ -313,7 +323,7 @@ def test_a_part_of_an_operand_is_held_to_its_packed_terms(by_k: bool) -> None:
     """As a task reads them: rows that are read, terms that are read, and all that is packed."""
     shape = (20, 40) if by_k else (40, 20)
     x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
-    right = packed(x, Precision.FLOAT32, 40, by_k)
+    right = packed(x, "float32", 40, by_k)
     terms, types = f"terms = {int(by_k)} : i64", f"tensor<{shape[0]}x{shape[1]}xf32>"
     module = irkit.parse(
         f"""func.func @main(%x: {types}, %p: tensor<2x3x3x8x32xbf16>) -> {types} {{
@@ -340,7 +350,7 @@ def test_packed_terms_of_something_else_are_refused() -> None:
       func.return %y : tensor<8x32xf32>
     }"""
     x = np.arange(256, dtype=np.float32).reshape(8, 32)
-    right = packed(x, Precision.TF32, 32, True)
+    right = packed(x, "tf32", 32, True)
     module = irkit.parse(text)
     np.testing.assert_array_equal(run_module(module, {}, [x, right])[0], x)
     wrong = right.copy()

@@ -8,8 +8,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects import te
-from irkit.dialects.packed_terms import FORMATS, ROWS, packed
-from irkit.dialects.precision import Precision
+from irkit.dialects.packed_terms import FORMATS, ROWS, SCALED, is_scaled, packed
 from irkit.dialects.tensor_ops.interface import (
     Box,
     ElementText,
@@ -36,12 +35,13 @@ class Pack(TensorOpModel[te.PackOp]):
         self, op: te.PackOp, operands: list[Array], interpreter: Interpreter
     ) -> Sequence[Array]:
         (x,) = operands
-        return [packed(x, Precision(op.precision.data), op.depth.value.data, op.by_k)]
+        return [packed(x, op.precision.data, op.depth.value.data, op.by_k)]
 
     def operand_boxes(
         self, op: te.PackOp, needed: Sequence[Box | None], extents: Extents
     ) -> Sequence[Box | None]:
-        """Exact where the operand has two dimensions: what is read of others is all of them."""
+        """Exact where the operand has two dimensions: what is read of others is all of them. Of rows that are
+        scaled all terms are read."""
         (box,) = needed
         assert box is not None
         if tuple(tensor_type(op.x).get_shape()) != op.matrix:
@@ -50,6 +50,8 @@ class Pack(TensorOpModel[te.PackOp]):
         bounds = [(0, 0), (0, 0)]
         for d, part, size in ((along, box[0], width), (1 - along, box[2], ROWS)):
             bounds[d] = part[0] * size, min(part[1] * size, op.matrix[d])
+        if op.precision.data == SCALED:
+            bounds[along] = (0, op.matrix[along])
         return [tuple(bounds)]
 
     def why_no_prologue(self, op: te.PackOp, producer: Operation, cheap: bool) -> str | None:
@@ -72,16 +74,16 @@ class Prepacked(TensorOpModel[te.PrepackedOp]):
         """Raises InvalidModelError where the second operand is not the first one packed. Of rows and terms
         that are zero throughout nothing is said: a task may have read a part of the first operand alone."""
         x, given = operands
-        precision, by_k = Precision(op.precision.data), op.terms.value.data == 1
-        packing = precision, op.depth.value.data, by_k
+        name, by_k = op.precision.data, op.terms.value.data == 1
+        packing = name, op.depth.value.data, by_k
+        if name == SCALED:
+            return _held_to(is_scaled(x, given, *packing[1:]), op, x)
         want = packed(x, *packing)
-        kind = np.uint32 if FORMATS[precision].item_bytes == 4 else np.uint16
+        kind = np.uint32 if FORMATS[name].item_bytes == 4 else np.uint16
         if np.array_equal(want.view(kind), given.view(kind)):
             return [x]
         known = packed(_lines_with_numbers(x, *packing[1:]), *packing).any(axis=1, keepdims=True)
-        if not _same(np.where(known, want, 0), np.where(known, given, 0)):
-            raise InvalidModelError(f"'{op.name}': its packed terms are not those of its operand")
-        return [x]
+        return _held_to(_same(np.where(known, want, 0), np.where(known, given, 0)), op, x)
 
     def operand_boxes(
         self, op: te.PrepackedOp, needed: Sequence[Box | None], extents: Extents
@@ -92,6 +94,13 @@ class Prepacked(TensorOpModel[te.PrepackedOp]):
         self, op: te.PrepackedOp, printer: ElementText, result: SSAValue, index: Index
     ) -> str:
         return printer.element(op.x, index)
+
+
+def _held_to(right: bool, op: te.PrepackedOp, x: Array) -> Sequence[Array]:
+    """`x`, whose packed terms are `right`, or else the error."""
+    if not right:
+        raise InvalidModelError(f"'{op.name}': its packed terms are not those of its operand")
+    return [x]
 
 
 def _lines_with_numbers(x: Array, depth: int, by_k: bool) -> Array:

@@ -154,6 +154,7 @@ from irkit.runtime.intrinsics.cuda_tiles import (
 from irkit.runtime.intrinsics.cuda_wgmma import (
     await_products,
     group_added,
+    group_added_low,
     group_products,
     publish_tiles,
     same_in_warp,
@@ -186,6 +187,17 @@ from irkit.runtime.intrinsics.cuda_wgmma_terms import (
 )
 from irkit.runtime.intrinsics.cuda_turns import await_turn, give_turn
 from irkit.runtime.intrinsics.cuda_row_shares import column_load, row_load, row_scaled, row_shares
+from irkit.runtime.intrinsics.cuda_scaled_rows import (
+    lost_of,
+    row_bound,
+    row_header,
+    row_scale,
+    scaled_sums,
+    sizes_seen,
+    small_terms,
+    store_header,
+    store_scaled,
+)
 from irkit.runtime.intrinsics.cuda_weighted import packed_weights, settled, weighted_products
 from irkit.runtime.intrinsics.cuda_wgmma_units import (
     anew,

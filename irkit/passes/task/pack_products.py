@@ -25,8 +25,7 @@ from irkit.context import weights_of
 from irkit.dialects import te
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.loop import schedule_on
-from irkit.dialects.packed_terms import FORMATS, packed
-from irkit.dialects.precision import Precision
+from irkit.dialects.packed_terms import FORMATS, SCALED, packed
 from irkit.dialects.product_memory import matrix_of_b
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_body import GATES
@@ -38,7 +37,7 @@ from irkit.passes.task.outlining import Outliner
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
-from irkit.rkernels.packed_operands import packing_of
+from irkit.rkernels.packed_operands import packings_of
 from irkit.rkernels.rkernel import RKernel
 from irkit.schedule.model import VDevice
 from irkit.weights import WeightStore
@@ -59,12 +58,13 @@ class Packing:
     number: int
     by_k: bool
     depth: int
-    precision: Precision
+    terms: str
+    """Their name in FORMATS."""
 
     def props(self) -> dict[str, Attribute]:
         """Those of `te.pack`."""
         return {
-            "precision": StringAttr(self.precision.value),
+            "precision": StringAttr(self.terms),
             "terms": IntegerAttr(int(self.by_k), i64),
             "depth": IntegerAttr(self.depth, i64),
         }
@@ -74,8 +74,9 @@ class Packing:
         return te.PackOp.make([value], self.props())
 
 
-def packings(op: ROperatorOp) -> list[Packing] | str:
-    """How both operands of an rOperator's product would be packed, or why they cannot be."""
+def packings(op: ROperatorOp) -> dict[str, list[Packing]] | str:
+    """How both operands of an rOperator's product would be packed, by the name of their terms, or why they
+    cannot be."""
     try:
         root = root_of(op)
     except UnsupportedError as error:
@@ -87,25 +88,29 @@ def packings(op: ROperatorOp) -> list[Packing] | str:
         return "it is no product of matrices of known sizes"
     if schedule_on(root.op) is not None:
         return "it is to be run by a schedule"
-    precision = packing_of(product)
-    if precision is None:
+    known = packings_of(product)
+    if not known:
         return "it is no product of matrices in memory, or of plain float32"
-    if FORMATS[precision].element == bf16 and BFLOAT16 is None:
+    names = [n for n in known if FORMATS[n].element != bf16 or BFLOAT16 is not None]
+    if not names:
         return "its terms would be bfloat16, which the package ml_dtypes has"
     if any(isinstance(v.owner, te.PrepackedOp) for v in product.op.inputs):
         return "it is of packed terms already"
-    return _of_product(product, precision)
+    return _of_product(product, names)
 
 
-def _of_product(product: Product, precision: Precision) -> list[Packing] | str:
+def _of_product(product: Product, names: list[str]) -> dict[str, list[Packing]] | str:
     depth, by_k = product.extent(product.k), matrix_of_b(product)
     source = product.op.inputs[product.b]
     if by_k is None or not isinstance(source, BlockArgument):
         return "its second operand is no matrix"
-    return [
-        Packing(product.a, product.in_place.index, True, depth, precision),
-        Packing(product.b, source.index, by_k, depth, precision),
-    ]
+    return {
+        name: [
+            Packing(product.a, product.in_place.index, True, depth, name),
+            Packing(product.b, source.index, by_k, depth, name),
+        ]
+        for name in names
+    }
 
 
 def prepack(op: ROperatorOp, found: list[Packing]) -> None:
@@ -134,13 +139,13 @@ class Packer:
 
     def packed(self, value: SSAValue, packing: Packing, launch: LaunchOp) -> SSAValue:
         """The packed terms of a matrix, made before `launch`."""
-        key = (launch.parent_block(), value, packing.by_k, packing.depth, packing.precision)
+        key = (launch.parent_block(), value, packing.by_k, packing.depth, packing.terms)
         if key not in self.known:
             array = constant_array(value, self.weights)
             if array is None:
                 self.known[key] = self._launched(value, packing, launch)
             else:
-                terms = packed(array, packing.precision, packing.depth, packing.by_k)
+                terms = packed(array, packing.terms, packing.depth, packing.by_k)
                 made = constant(terms, self.weights)
                 Rewriter.insert_op(made, InsertPoint.before(launch))
                 self.known[key] = made.result
@@ -167,6 +172,15 @@ _WAYS: dict[str, Callable[[list[Packing]], list[list[Packing]]]] = {
 """Which operands are packed together, by what is asked for."""
 
 
+def _ways(found: dict[str, list[Packing]], only: str, terms: str) -> list[list[Packing]]:
+    """Which operands may be packed, and how. Scaled terms are multiplied by scaled ones alone."""
+    ways: list[list[Packing]] = []
+    for name, both in found.items():
+        if terms in ("", name):
+            ways += [way for way in _WAYS[only](both) if name != SCALED or len(way) == 2]
+    return ways
+
+
 @dataclass(frozen=True)
 class PackProducts(ModulePass):
     """Pack the terms of products, so that tensor cores read them as they lie, where `device` can.
@@ -176,7 +190,7 @@ class PackProducts(ModulePass):
     from which it is summed where the terms' parts do not suffice. Done where the estimated time of the
     product and of what packs its operands is less than that of the product as it is, in the way that takes
     the least; with `always`, of all products of matrices, both operands. With `only`, no more than the
-    `first` or the `second` operand is packed. No value changes.
+    `first` or the `second` operand is packed, with `terms` as no other than those. No value changes.
 
     ```mlir
     %y = task.launch @gemm_0(%x, %w)
@@ -194,10 +208,13 @@ class PackProducts(ModulePass):
     device: str = "cpu"
     always: bool = False
     only: str = ""
+    terms: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.only not in _WAYS:
             raise UnsupportedError(f"only={self.only!r}: expected 'first' or 'second'")
+        if self.terms not in ("", *FORMATS):
+            raise UnsupportedError(f"terms={self.terms!r}: expected one of {', '.join(FORMATS)}")
         device = device_of(self.device)
         if device.kind != "cuda" or not device.architecture.has_wgmma:
             return
@@ -212,7 +229,10 @@ class PackProducts(ModulePass):
             if isinstance(found, str):
                 missed(roperator, RULE, "{}", found)
                 continue
-            ways = _WAYS[self.only](found)
+            ways = _ways(found, self.only, self.terms)
+            if not ways:
+                missed(roperator, RULE, "its terms can be {} alone", ", ".join(found))
+                continue
             gains = _Gains(op, roperator, launches, device, packer.weights).of(ways)
             gain = gains[0] if self.always else max(gains)
             if gain <= 0 and not self.always:

@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects import te
 from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.loop import ScheduleAttr, schedule_on
 from irkit.dialects.roperator_root import Root
@@ -46,15 +47,21 @@ def grid_for(root: Root, tasks: int, rkernel: RKernel) -> list[int]:
 
 
 def nbytes(op: ROperatorOp, batch: int = TYPICAL_ROWS) -> float:
-    """Bytes of all operands and results, the batch being so many rows."""
+    """Bytes of all operands and results, the batch being so many rows; none of operands in whose place packed
+    ones are read (`te.prepacked`)."""
+    read = [v for v in op.body.block.args if not _is_packed_beside(v)]
     total = 0.0
-    for value in (*op.body.block.args, *op.terminator.values):
+    for value in (*read, *op.terminator.values):
         t = tensor_type(value)
         size = getattr(t.element_type, "bitwidth", 64) / 8
         for extent in t.get_shape():
             size *= batch if extent == DYNAMIC else extent
         total += size
     return total
+
+
+def _is_packed_beside(value: SSAValue) -> bool:
+    return all(isinstance(use.operation, te.PrepackedOp) and use.index == 0 for use in value.uses)
 
 
 def _title(op: ROperatorOp) -> str:

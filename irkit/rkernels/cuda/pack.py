@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irkit.dialects import te
+from irkit.dialects.packed_terms import SCALED
 from irkit.dialects.precision import Precision
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda.product_mma import BF16, F16, SPLIT, TF32, THREADS_PER_BLOCK
@@ -48,6 +49,10 @@ def pack_pieces(task, tasks, rows, scratch, OPERANDS):
         store_terms(PACKED, four[0], four[1], GROUPS * 8 * PIECES * COUNT, KIND)
 
 
+def _as_they_are(root: Root) -> bool:
+    return isinstance(root.op, te.PackOp) and root.op.precision.data != SCALED
+
+
 def _parameters(root: Root) -> Parameters:
     assert isinstance(root.op, te.PackOp)
     kind = KINDS[Precision(root.op.precision.data)]
@@ -69,6 +74,7 @@ RKERNELS = [
         "cuda",
         __name__,
         "pack_pieces",
+        legal=_as_they_are,
         threads=THREADS_PER_BLOCK,
         parameters=_parameters,
         work=_work,

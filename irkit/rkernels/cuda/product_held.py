@@ -113,7 +113,7 @@ def _by_terms(tile: Mapping[str, int], root: Root) -> bool:
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
-    form, slices = FORMATS[precision_of(root.op)], _slices(tile)
+    form, slices = FORMATS[precision_of(root.op).value], _slices(tile)
     row = form.row_bytes // 4
     stage = 32 * tile["HELD"] + form.parts * row * tile["SHARED"]
     turns = math.ceil(math.ceil(boxes.depth_of(root) / _TERMS) / tile["BLOCKS"])

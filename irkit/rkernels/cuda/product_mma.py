@@ -30,7 +30,7 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
-SPLIT, TF32, BF16, F16 = range(4)
+SPLIT, TF32, BF16, F16, SCALED_PARTS = range(5)
 KINDS = {
     Precision.FLOAT32: SPLIT,
     Precision.TF32: TF32,

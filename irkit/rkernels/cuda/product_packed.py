@@ -7,10 +7,11 @@ read it. Where one group could have the whole tile, each of the SLICES groups ha
 stage, and these meet at the end (sliced-K in CUTLASS): what they wait for is half as much. Of few tiles each
 may be shared by the blocks of a cluster too, as in `product_boxes.py`.
 
-Where products are of float32's parts, sums of a stage leave the tensor cores, which truncate, and are added
-in float32 while others are computed, those of the first parts by themselves (`cuda_wgmma` says why); where
-parts overflow, cancel to NaN or are too small to be kept, the element is summed once more from the operands
-as they are.
+float32 has three bfloat16 parts, or two float16 ones of rows that are scaled (`irkit/scaled_rows.py`): half
+as many products then. Where products are of parts, sums of a stage leave the tensor cores, which truncate,
+and are added in float32 while others are computed, those of the first parts by themselves (`cuda_wgmma` says
+why); where parts overflow, cancel to NaN or are too small to be kept, or a sum is below the bounds of its row
+and column, the element is summed once more from the operands as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from functools import partial
 
 from xdsl.dialects.builtin import Float32Type
 
-from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.packed_terms import FORMATS, SCALED
 from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.product_memory import matrix_of_b
 from irkit.dialects.products import Product, as_product
@@ -31,9 +32,9 @@ from irkit.rkernels.cuda import product_packed_blocks
 from irkit.rkernels.cuda.pack import KINDS
 from irkit.rkernels.cuda.product import fits, product_of, reach
 from irkit.rkernels.cuda.product_boxes import met, rounds
-from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
+from irkit.rkernels.cuda.product_mma import SCALED_PARTS, SPLIT, TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import TOGETHER, sets
-from irkit.rkernels.packed_operands import packed_operands, packing_of
+from irkit.rkernels.packed_operands import packed_operands, packings_of
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -52,15 +53,24 @@ _TILES: dict[str, Mapping[str, int]] = {
     "64x64_by2": {"BM": 64, "BN": 64, "WN": 64, "BLOCKS": 2},
     "64x64_by4": {"BM": 64, "BN": 64, "WN": 64, "BLOCKS": 4},
     "64x32_by2": {"BM": 64, "BN": 32, "WN": 32, "BLOCKS": 2},
+    # Larger ones read less of what tiles beside one another have in common.
+    "64x128_by2": {"BM": 64, "BN": 128, "WN": 64, "BLOCKS": 2},
+    "64x128_by4": {"BM": 64, "BN": 128, "WN": 64, "BLOCKS": 4},
 }
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of a stage, added in float32, need twice as many registers again."""
+SMALL, CROSS = 1, 3
+"""The products of parts but the first, as `cuda_wgmma` names them."""
 _NARROW = 64
 """Columns of a warp group whose products of a stage are soon over: more stages are at work at once."""
 _FEWEST_STAGES = 4
 """Stages of a block, of those that share a tile."""
+_FEW_STAGES = 4
+"""Stages of which each is to be filled as soon as it can be."""
 _LONG, _ANY = 32, 1 << 20
 """Stages whose sums meet before those of others do: where registers hold two sets."""
+_MOST_SETS = 2
+"""Sums of high parts beside one another."""
 _STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
 """All stages together, and how many there are at most."""
 
@@ -78,8 +88,8 @@ def _legal(tile: Mapping[str, int]):
         )
         if operands is None or not isinstance(element, Float32Type):
             return False
-        packing = packing_of(product)
-        if packing is None or operands[0].precision.data != packing.value:
+        packing = operands[0].precision.data
+        if packing not in packings_of(product):
             return False
         if bool(operands[1].terms.value.data) != matrix_of_b(product):
             return False
@@ -92,25 +102,34 @@ def _legal(tile: Mapping[str, int]):
     return legal
 
 
-def _packing(root: Root) -> Precision:
-    packing = packing_of(product_of(root))
-    assert packing is not None
-    return packing
+def _packing(root: Root) -> str:
+    """What both operands are packed as."""
+    operands = packed_operands(product_of(root))
+    assert operands is not None
+    return operands[0].precision.data
+
+
+def _kind(packing: str) -> int:
+    return SCALED_PARTS if packing == SCALED else KINDS[Precision(packing)]
 
 
 def _fresh(product: Product) -> bool:
     """Whether the tensor cores' own sums are not exact enough."""
-    asked = precision_of(product.op)
+    asked, operands = precision_of(product.op), packed_operands(product)
+    assert operands is not None
     halves = is_half(tensor_type(product.op.inputs[product.a]).element_type)
-    return asked is Precision.FLOAT32 or (halves and packing_of(product) is not asked)
+    return asked is Precision.FLOAT32 or (halves and operands[0].precision.data != asked.value)
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     form, across = FORMATS[packing := _packing(root)], product_of(root).transposed
     row = form.row_bytes // 4
     stage = form.parts * (tile["BM"] + tile["BN"]) * row
+    stages = min(_MOST_STAGES, _STAGED_BYTES // (4 * stage))
     return {
-        "KIND": KINDS[packing],
+        "KIND": _kind(packing),
+        "PARTED": int(form.parts > 1),
+        "SCALED": form.headers,
         **tile,
         "SLICES": _slices(tile),
         # Words of all sums as they leave, row by row or column by column.
@@ -119,12 +138,16 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "ROW": row,
         "PARTS": form.parts,
         "STAGE": stage,
-        "STAGES": min(_MOST_STAGES, _STAGED_BYTES // (4 * stage)),
+        "STAGES": stages,
+        "HEADERS": _staged(tile, stages * stage),
+        "REST": CROSS if packing == SCALED else SMALL,
         "FRESH": int(_fresh(product_of(root))),
-        "SETS": sets(tile["WN"], form.width),
+        "SETS": min(sets(tile["WN"], form.width), _MOST_SETS if form.headers else form.width),
         "AHEAD": 1 if tile["WN"] > _NARROW else 3,
         "LONG": _LONG if tile["WN"] <= _NARROW else _ANY,
+        "ANY": _ANY,
         "TOGETHER": TOGETHER,
+        "SOON": int(stages <= _FEW_STAGES),
     }
 
 
@@ -134,10 +157,15 @@ def _slices(tile: Mapping[str, int]) -> int:
 
 
 def _scratch(root: Root, tile: Parameters) -> int:
-    """Barriers, and all stages or all sums behind them."""
-    sums = _slices(tile) * tile["BM"] * (tile["BN"] + 8)
-    staged = max(tile["STAGES"] * tile["STAGE"], sums)
-    return 4 * (4 * tile["STAGES"] + 256 + staged)
+    """Barriers, and all stages or all sums behind them; then headers of rows and columns."""
+    staged = _staged(tile, tile["STAGES"] * tile["STAGE"])
+    headers = 2 * tile["SCALED"] * (tile["BM"] + tile["BN"])
+    return 4 * (4 * tile["STAGES"] + 256 + staged + headers)
+
+
+def _staged(tile: Mapping[str, int], stages: int) -> int:
+    """Words of all stages or of all sums."""
+    return max(stages, _slices(tile) * tile["BM"] * (tile["BN"] + 8))
 
 
 def _sides(tile: Mapping[str, int], part: Part) -> tuple[int, int]:
@@ -161,6 +189,9 @@ def _squarely(tile: Mapping[str, int], part: Part) -> float:
 # block of terms takes beside, waited for and begun, in barriers.
 _EFFORT = {SPLIT: (1.95, 11.5), TF32: (0.47, 7.5)}
 _SIXTEEN_BITS = (0.34, 7.5)
+# What a block of scaled terms takes by the row of either operand, in stages: they come from far, and many ask
+# for them; and the share of it that is left where few do.
+_ROW_OF_STAGE, _MANY, _FEW = 0.0095, 128, 0.25
 # What a tile of parts' sums takes behind another one.
 _AGAIN = 4.0
 
@@ -169,21 +200,32 @@ def _work(tile: Mapping[str, int]):
     """Blocks one after another, each behind a few barriers."""
 
     def counted(part: Part) -> Work:
-        packing = _packing(part.root)
-        width, count = FORMATS[packing].width, _tiles(tile, part)
+        packing, count = _packing(part.root), _tiles(tile, part)
         shared = tile.get("BLOCKS", 1)
-        blocks = count * math.ceil(math.ceil(part.terms / width) / shared)
-        effort, barriers = _EFFORT.get(KINDS[packing], _SIXTEEN_BITS)
-        products = work(mma=blocks * tile["BM"] * tile["BN"] * width * effort)
+        form = FORMATS[packing]
+        blocks = count * math.ceil(math.ceil(part.terms / form.width) / shared)
         # Sums leave by way of shared memory, and those of parts are looked at: the next tile waits for that.
-        again = _AGAIN * (count - 1) if packing is Precision.FLOAT32 else 0
+        again = _AGAIN * (count - 1) if form.parts > 1 else 0
         slices, area = _slices(tile), tile["BM"] * tile["BN"]
         ends = work(tile=again + count * (0.5 + slices * area / 16384 + met(area, shared)))
-        waits = work(barrier=barriers * blocks / slices)
-        one = ends + waits + products + part.store * (part.elements / shared)
+        one = ends + _of_blocks(tile, part, blocks) + part.store * (part.elements / shared)
         return one * rounds(part, shared)
 
     return counted
+
+
+def _of_blocks(tile: Mapping[str, int], part: Part, blocks: float) -> Work:
+    """Of so many blocks of terms."""
+    packing, rows = _packing(part.root), tile["BM"] + tile["BN"]
+    if packing == SCALED:
+        crowd = math.prod(part.grid) * tile.get("BLOCKS", 1) / _MANY
+        # Warp groups that have few columns each read as many rows for them.
+        narrow = 1.0 if _slices(tile) > 1 else math.sqrt(max(_NARROW / tile["WN"], 1.0))
+        each = _ROW_OF_STAGE * narrow * min(max(crowd, _FEW), 1.0)
+        return work(stage=blocks * rows * each)
+    effort, barriers = _EFFORT.get(_kind(packing), _SIXTEEN_BITS)
+    products = work(mma=blocks * tile["BM"] * tile["BN"] * FORMATS[packing].width * effort)
+    return products + work(barrier=barriers * blocks / _slices(tile))
 
 
 RKERNELS = [

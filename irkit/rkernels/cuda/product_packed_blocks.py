@@ -116,10 +116,19 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                 for turn in range(min(STAGES, turns)):
                     fill(turn)
             sums = zeros_like(staged, WN // 2)
-            if KIND == 0:
+            if SCALED:
+                # What is said of rows and columns, by factors and bounds, for when the sums are there.
+                for i in range(thread, BM + BN, THREADS):
+                    groups = GROUPS_A if i < BM else GROUPS_B
+                    line = min(m + i if i < BM else c + i - BM, groups * 8 - 1)
+                    headers = PACKED_A if i < BM else PACKED_B
+                    header = row_header(headers, fixed((stages * PARTS * groups * 8 + line) * BK))
+                    staged[packs + HEADERS + i] = header[0]
+                    staged[packs + HEADERS + BM + BN + i] = header[1]
+            if PARTED:
                 # Of many stages, sums of LONG together meet: each addition rounds, and the fewer lie behind
-                # one another, the less.
-                for far in range(0, turns, LONG * SLICES):
+                # one another, the less. If it is ANY they are one, and the compiler is to know it.
+                for far in range(0, turns if LONG < ANY else 1, LONG * SLICES):
                     total = sums
                     sums = zeros_like(staged, WN // 2)
                     start_of_own = far // SLICES
@@ -133,15 +142,25 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                             turn = turn_of(own)
                             tile = arrived(turn)
                             large = products(tile, sums, SETS, 2)
-                            small = products(tile, small, 0, 1)
-                            refill(turn_of(own - 2))
+                            small = products(tile, small, 0, REST)
+                            # Of few stages the last one is filled as soon as its products are there.
+                            if SOON:
+                                await_products(2)
+                                if own > near:
+                                    read(turn_of(own - 1))
+                            refill(turn_of(own - 2 + SOON))
                             sums = group_added(sums, large, 1, 1)
-                            if own > near:
+                            if own > near and not SOON:
                                 read(turn_of(own - 1))
-                            least_a, most_a, least_b, most_b = seen(
-                                turn, least_a, most_a, least_b, most_b
-                            )
-                        sums = group_added(sums, small, 1, 0)
+                            if not SCALED:
+                                least_a, most_a, least_b, most_b = seen(
+                                    turn, least_a, most_a, least_b, most_b
+                                )
+                        sums = (
+                            group_added_low(sums, small)
+                            if SCALED
+                            else group_added(sums, small, 1, 0)
+                        )
                         read(turn_of(min(near + TOGETHER, last) - 1))
                     sums = group_added(sums, total, 1, 0)
             elif FRESH:
@@ -187,7 +206,13 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             if small:
                 unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
             anew = 0
-            if KIND == 0 and SLICES == 1:
+            if SCALED:
+                # What they are in doubt about is NaN: rows and columns lie on both sides of a barrier.
+                sums = scaled_sums(
+                    sums, staged, packs + HEADERS + group_y * 64 + quarter * 16,
+                    packs + HEADERS + BM + group_x * WN, BM + BN, lane,
+                )  # fmt: skip
+            if PARTED and SLICES == 1:
                 anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
             at = packs + rank * (BM * (BN + 8))
             if TRANSPOSED:
@@ -213,7 +238,7 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                     total = staged[at]
                     for other in range(1, SLICES):
                         total += staged[at + other * (BM * (BN + 8))]
-                    if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                    if PARTED and not (unsure <= abs(total) < math.inf):
                         wrong = int32(1)
                         # What one block is in doubt about, all of a cluster are.
                         total = FLOAT(math.nan) if RANKS > 1 else total
@@ -231,7 +256,7 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                 add_ranks(
                     staged, leaves + warp * (SUMS // (8 * RANKS)), SUMS // (8 * RANKS), RANKS
                 )  # fmt: skip
-                if KIND == 0:
+                if PARTED:
                     # The sum of what is in doubt is NaN.
                     anew, unsure = 2, FLOAT(0)
                 cuda.syncthreads()

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import f32
 from irkit.dialects import te
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.packed_terms import FORMATS, ROWS
-from irkit.dialects.precision import Precision
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import tensor_type
@@ -23,7 +22,8 @@ class Pack(Family):
     """`TILES(task)`, `TERMS(OPERANDS, row, k)` of a piece of 16 bytes, pointers `PACKED` and, where it
     can be read in vectors, `X`.
 
-    `GROUPS` (of 8 rows), `PARTS`, `PIECES` (of a row) and `BY_K`: whether terms lie side by side in memory.
+    `GROUPS` (of 8 rows), `BLOCKS` (of terms), `PARTS`, `PIECES` (of a row), `DEPTH` (all terms of a row) and
+    `BY_K`: whether terms lie side by side in memory.
     """
 
     name = "pack"
@@ -55,10 +55,11 @@ class Pack(Family):
         if not isinstance(op, te.PackOp):
             raise UnsupportedError("packed terms of another root")
         blocks, parts, groups, _, _ = binder.root.parallel
-        form = FORMATS[Precision(op.precision.data)]
+        form = FORMATS[op.precision.data]
         binder.binding.names["PACKED"] = binder.binding.pointers[-1]
         for name, value in (
             ("GROUPS", groups), ("PARTS", parts), ("PIECES", form.pieces), ("BY_K", int(op.by_k)),
+            ("BLOCKS", blocks - form.headers), ("DEPTH", op.depth.value.data),
         ):  # fmt: skip
             binder.literal(name, value)
         down = grid_of(binder.op, binder.root)

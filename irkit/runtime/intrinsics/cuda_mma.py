@@ -26,8 +26,9 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 
 I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 
-SPLIT, TF32, BF16, F16 = range(4)
-"""How factors reach the tensor cores: as two TF32 parts each, or rounded to one format."""
+SPLIT, TF32, BF16, F16, SCALED = range(5)
+"""How factors reach the tensor cores: in parts, or rounded to one format. `SCALED` are two float16 parts,
+which warp groups alone multiply (`irkit/scaled_rows.py`)."""
 
 Fragments = list[list[Any]]
 

@@ -21,7 +21,8 @@ from importlib import import_module
 from typing import Any
 
 from irkit.runtime.intrinsics.cuda import asm, shared_address
-from irkit.runtime.intrinsics.cuda_mma import BF16, F16, SPLIT, TF32
+from irkit.runtime.intrinsics.cuda_mma import BF16, F16, SCALED, SPLIT, TF32
+from irkit.scaled_rows import LOW as LOW_PARTS
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -29,15 +30,17 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 
 I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 
-WHOLE, SMALL, LARGE = range(3)
+WHOLE, SMALL, LARGE, CROSS = range(4)
 PRODUCTS = {
     WHOLE: ((0, 0),),
     SMALL: ((2, 0), (0, 2), (1, 1), (1, 0), (0, 1)),
     LARGE: ((0, 0),),
+    CROSS: ((1, 0), (0, 1)),
 }
-"""Parts of A and B that are multiplied, the least first: of factors that are whole, and of split ones."""
+"""Parts of A and B that are multiplied, the least first: of factors that are whole, and of split ones,
+`CROSS` of those in two parts."""
 
-SHAPES = {SPLIT: "bf16", TF32: "tf32", BF16: "bf16", F16: "f16"}
+SHAPES = {SPLIT: "bf16", TF32: "tf32", BF16: "bf16", F16: "f16", SCALED: "f16"}
 
 
 @intrinsic
@@ -183,24 +186,46 @@ def group_added(typing_context: Any, sums: Any, products: Any, fresh: Any, left:
     where it had them before. `fresh`, whether it had not, and `left` are literal."""
     if not all(isinstance(v, types.IntegerLiteral) for v in (fresh, left)):
         return None
-    count, several, anew = sums.count, products.count, fresh.literal_value
+    anew = fresh.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        text = f"wgmma.wait_group.sync.aligned {left.literal_value};"
-        asm(builder, text, ir.VoidType(), [], "~{memory}")
-        started = [builder.extract_value(args[1], i) for i in range(several)]
-        # Nothing that reads them may be moved before the wait.
-        constraints = ",".join(["=f"] * several + [str(i) for i in range(several)] + ["~{memory}"])
-        kind = ir.LiteralStructType([F32] * several)
-        found = asm(builder, "", kind, started, constraints)
-        values = [builder.extract_value(found, i) for i in range(several)]
+        started = [builder.extract_value(args[1], i) for i in range(products.count)]
+        values = _arrived(builder, started, left.literal_value)
         # Sets meet each other before the sums, whose roundings are the largest.
-        while len(values) > count:
+        while len(values) > sums.count:
             half = len(values) // 2
             values = [builder.fadd(x, y) for x, y in zip(values[:half], values[half:], strict=True)]
         if anew:
-            given = [builder.extract_value(args[0], i) for i in range(count)]
+            given = [builder.extract_value(args[0], i) for i in range(sums.count)]
             values = [builder.fadd(x, y) for x, y in zip(given, values, strict=True)]
         return context.make_tuple(builder, signature.return_type, values)
 
     return sums(sums, products, fresh, left), generate
+
+
+@intrinsic
+def group_added_low(typing_context: Any, sums: Any, products: Any) -> Any:
+    """Wait for all that `group_products` started of `CROSS` parts, kept larger; the sums with it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        started = [builder.extract_value(args[1], i) for i in range(products.count)]
+        given = [builder.extract_value(args[0], i) for i in range(sums.count)]
+        share = ir.Constant(F32, 1 / LOW_PARTS)
+        values = [
+            builder.fadd(x, builder.fmul(y, share))
+            for x, y in zip(given, _arrived(builder, started, 0), strict=True)
+        ]
+        return context.make_tuple(builder, signature.return_type, values)
+
+    return sums(sums, products), generate
+
+
+def _arrived(builder: Any, started: list[Any], left: int) -> list[Any]:
+    """What was started, waited for but for the `left` last of it."""
+    text = f"wgmma.wait_group.sync.aligned {left};"
+    asm(builder, text, ir.VoidType(), [], "~{memory}")
+    count = len(started)
+    # Nothing that reads them may be moved before the wait.
+    constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["~{memory}"])
+    found = asm(builder, "", ir.LiteralStructType([F32] * count), started, constraints)
+    return [builder.extract_value(found, i) for i in range(count)]

@@ -20,7 +20,8 @@ from irkit.runtime.intrinsics.cuda_attention import constant, floats, literal, r
 from irkit.runtime.intrinsics.cuda_mma import F16
 from irkit.runtime.intrinsics.cuda_wgmma import Stage
 from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer
-from irkit.runtime.intrinsics.cuda_wgmma_units import LOW, cut
+from irkit.runtime.intrinsics.cuda_wgmma_units import cut
+from irkit.scaled_rows import LOW
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types

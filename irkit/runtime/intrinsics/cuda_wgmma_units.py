@@ -13,6 +13,7 @@ from irkit.runtime.intrinsics.cuda import SHARED, asm, shared_address
 from irkit.runtime.intrinsics.cuda_attention import constant, literal
 from irkit.runtime.intrinsics.cuda_mma import F16
 from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer, chunk_address
+from irkit.scaled_rows import LOW
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -20,11 +21,8 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 
 I16, I32, I64, F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
-LOW = 2.0**11
-"""How many times as large as it counts a low part is kept."""
 
-
-def _widened(b: Any, words: list[Any]) -> list[Any]:
+def widened(b: Any, words: list[Any]) -> list[Any]:
     """The float16 of some words, the low halves first, as float32."""
     kind = ir.FunctionType(F32, [I16])
     code = ir.InlineAsm(kind, "cvt.f32.f16 $0, $1;", "=f,h", side_effect=False)
@@ -36,7 +34,7 @@ def cut(packer: Packer, values: list[Any]) -> tuple[list[Any], list[Any]]:
     """Words of the high and of the low parts."""
     b = packer.builder
     high = packer.pairs(values)
-    rest = [b.fsub(x, y) for x, y in zip(values, _widened(b, high), strict=True)]
+    rest = [b.fsub(x, y) for x, y in zip(values, widened(b, high), strict=True)]
     return high, packer.pairs([b.fmul(x, constant(LOW)) for x in rest])
 
 

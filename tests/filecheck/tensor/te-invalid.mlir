@@ -167,7 +167,7 @@ func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x
 // -----
 
 func.func @packed_for_what(%x: tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32> {
-  // expected-error@+1 {{'te.pack' expects a precision of float32, tf32, bf16, f16, got ieee}}
+  // expected-error@+1 {{'te.pack' expects a precision of float32, tf32, bf16, f16, scaled, got ieee}}
   %p = te.pack %x {precision = "ieee", terms = 1 : i64, depth = 32 : i64} : (tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32>
   return %p : tensor<1x1x1x8x32xf32>
 }
