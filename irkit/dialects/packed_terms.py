@@ -93,22 +93,26 @@ def packed(x: Array, name: str, depth: int, by_k: bool) -> Array:
     matrix = x.reshape(-1, depth) if by_k else x.reshape(depth, -1).T
     rows, terms = matrix.shape
     shape = form.shape(rows, terms)
-    blocks, _, groups, _, width = shape
-    blocks -= form.headers
-    whole = np.zeros((groups * ROWS, blocks * width), np.float32)
+    whole = np.zeros((shape[2] * ROWS, form.blocks(terms) * form.width), np.float32)
     whole[:rows, :terms] = matrix
     if name != SCALED:
-        return _in_order(_parts(whole, name), form, (blocks, groups)).reshape(shape)
-    high, low, header = _scaled(whole)
+        return _in_order(_parts(whole, name), form).reshape(shape)
+    exponents = _exponents(whole)
+    terms_of_rows, lost = _scaled(whole, exponents)
+    bound = lost * HEADROOM
+    # Sums of nothing but zeros are right as they are.
+    bound = np.where(whole.any(axis=1), bound, -np.inf)
     found = np.zeros(shape, np.float16)
-    found[:blocks] = _in_order([high, low], form, (blocks, groups))
-    found[blocks, 0].reshape(-1, width).view(np.float32)[:, :2] = header
+    found[:-1] = terms_of_rows
+    header = np.stack([np.ldexp(1.0, -exponents), bound], 1).astype(np.float32)
+    found[-1, 0].reshape(-1, form.width).view(np.float32)[:, :2] = header
     return found
 
 
-def _in_order(parts: list[Array], form: Format, shape: tuple[int, int]) -> Array:
-    """Matrices of all parts, in blocks and groups."""
-    blocks, groups = shape
+def _in_order(parts: list[Array], form: Format) -> Array:
+    """Matrices of all parts, whole blocks and groups, as they are laid out."""
+    rows, terms = parts[0].shape
+    blocks, groups = terms // form.width, rows // ROWS
     order, found = form.order()[None, None], list[Array]()
     for part in parts:
         tiles = part.reshape(groups, ROWS, blocks, form.width).transpose(2, 0, 1, 3)
@@ -128,39 +132,46 @@ def _parts(values: Array, name: str) -> list[Array]:
     return found
 
 
-def _scaled(values: Array) -> tuple[Array, Array, Array]:
-    """High and low parts of rows, and [rows, 2] of what is said of each."""
-    sizes = np.abs(values)
-    bits = np.fmax.reduce(sizes, axis=1).view(np.uint32) >> np.uint32(23)
-    exponents = np.clip(127 + LARGEST - bits.astype(np.int64), *EXPONENTS)
+def _exponents(values: Array) -> Array:
+    """Of the powers of two that rows are multiplied by."""
+    bits = np.fmax.reduce(np.abs(values), axis=1).view(np.uint32) >> np.uint32(23)
+    return np.clip(127 + LARGEST - bits.astype(np.int64), *EXPONENTS)
+
+
+def _scaled(values: Array, exponents: Array) -> tuple[Array, Array]:
+    """Both parts of rows, laid out, and what the small terms of each row have lost, scaled."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         scaled = np.ldexp(values, exponents[:, None])
         high = scaled.astype(np.float16)
         rest = (scaled - high.astype(np.float32)) * np.float32(LOW)
         low = rest.astype(np.float16)
         lost = np.abs(rest - low.astype(np.float32)) / np.float32(LOW)
-        small = (np.abs(scaled) < KEPT) & (values != 0)
-        bound = np.where(small, lost, np.float32(0)).sum(axis=1) * np.float32(HEADROOM)
-    # Sums of nothing but zeros are right as they are.
-    bound = np.where(sizes.any(axis=1), bound, -np.inf)
-    return high, low, np.stack([np.ldexp(1.0, -exponents), bound], 1).astype(np.float32)
+    small = (np.abs(scaled) < KEPT) & (values != 0)
+    return _in_order([high, low], FORMATS[SCALED]), np.where(small, lost, 0).sum(axis=1)
 
 
-def unscaled(given: Array, rows: int, terms: int) -> Array:
-    """The float64 rows×terms that `packed` has scaled and cut, without what they have lost."""
-    form = FORMATS[SCALED]
-    values, header = given[:-1].astype(np.float64), given[-1, 0].reshape(-1, form.width)
-    order = np.argsort(form.order(), axis=1)[None, None]
-    tiles = np.take_along_axis(values[:, 0] + values[:, 1] / LOW, order, axis=3)
-    matrix = tiles.transpose(1, 2, 0, 3).reshape(len(header), -1)
-    return (matrix * header.view(np.float32)[:, :1])[:rows, :terms]
+def headers_of(given: Array) -> tuple[Array, Array]:
+    """Of each row of scaled terms, those that fill up the last group among them: what its sums are to be
+    multiplied by, and its bound."""
+    words = given[-1, 0].reshape(-1, FORMATS[SCALED].width).view(np.float32)
+    return words[:, 0], words[:, 1]
 
 
 def is_scaled(x: Array, given: Array, depth: int, by_k: bool) -> bool:
-    """Whether `given` has the terms of `x`; of rows and terms that are zero throughout nothing is said."""
+    """Whether `given` has the terms of `x`, and bounds for what they lose; of rows and terms that are zero
+    throughout nothing is said."""
     matrix = x.reshape(-1, depth) if by_k else x.reshape(depth, -1).T
-    found = unscaled(given, *matrix.shape)
-    shift = np.abs(given[-1, 0].reshape(-1, FORMATS[SCALED].width).view(np.float32)[:, :1])
-    known = (matrix != 0).any(axis=1)[:, None] & (matrix != 0).any(axis=0) & np.isfinite(matrix)
-    off = np.abs(found - matrix) <= 2.0**-22 * np.abs(matrix) + 2.0**-35 * shift[: len(matrix)]
-    return bool(off[known].all())
+    factor, bound = headers_of(given)
+    mantissa, power = np.frexp(factor)
+    exponents = 1 - power.astype(np.int64)
+    allowed = (exponents >= EXPONENTS[0]) & (exponents <= EXPONENTS[1])
+    if not (allowed & (mantissa == 0.5)).all():
+        return False
+    whole = np.zeros((len(factor), (len(given) - 1) * FORMATS[SCALED].width), np.float32)
+    whole[: matrix.shape[0], : matrix.shape[1]] = matrix
+    want, lost = _scaled(whole, exponents)
+    known = (whole != 0).any(axis=1)[:, None] & (whole != 0).any(axis=0)
+    as_terms = _in_order([known.astype(np.float32)], FORMATS[SCALED])
+    right = (want == given[:-1]) | np.isnan(want) & np.isnan(given[:-1]) | (as_terms == 0)
+    # Sums of what rows lose come in any order.
+    return bool(right.all() and (lost * HEADROOM <= np.maximum(bound, 0) * (1 + 1e-5)).all())

@@ -3,8 +3,10 @@
 A contraction of f32 (an op of the graph level with `CONTRACTS`, a contracting `linalg.generic`) may say
 
 - `float32`, the same as saying nothing: every product and sum to at most plain fp32's error, by whatever method,
-  products split into parts on tensor cores among them; sums of fewer than 64 terms in such parts may be off by up to
-  1e-7 where plain ones are by half of it (`irkit/runtime/intrinsics/cuda_mma.py`);
+  products split into parts on tensor cores among them. That is so of sums to which many terms contribute: of fewer
+  than 64 they may be off by up to 1e-7 where plain ones are by half of it (`irkit/runtime/intrinsics/cuda_mma.py`),
+  and where one term is nearly all of a longer sum, by up to 4.7e-7, by 1.2e-7 where one of its factors is a power
+  of two (`irkit/scaled_rows.py`: 22 bits of each factor are kept; the plain product is right to 24 bits);
 - `ieee`: plain fp32 multiplications and additions alone;
 - `tf32`, `bf16`, `f16`: both factors are rounded to that format first (to nearest, ties to even; tf32 has fp32's
   exponent and 10 bits of mantissa; what f16 cannot hold is infinite), products and sums are those of float32.

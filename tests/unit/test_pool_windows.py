@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_product_packed import formed, run
+from packed_products import formed, run
 
 import irkit
 from irkit.dialects.task import ROperatorOp

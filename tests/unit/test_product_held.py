@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import helper
+from packed_products import Case, pack, roperators, run, shape
 from test_cuda_tiles import model, run_in_groups
-from test_product_packed import Case, pack, roperators, run, shape
 
 from benchmarks.products import Case as Product
 from benchmarks.products import Job, program

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import cuda_emulator
-import ml_dtypes
 import numpy as np
 import pytest
-from emulated_bulk import BoxMap
 from onnx import TensorProto, helper, numpy_helper
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import SSAValue
+from packed_products import (
+    PACK,
+    SCALE,
+    SMALL,
+    Case,
+    pack,
+    product,
+    roperators,
+    run,
+    shape,
+)
+from xdsl.dialects.builtin import IntegerAttr
 
 import irkit
 from irkit.context import IrkitContext
-from irkit.dialects import te
 from irkit.dialects.packed_terms import SCALED, packed
-from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import int_array, tensor_type
 from irkit.driver.compiler.models import read_model
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.runner import PipelineRunner
@@ -28,146 +30,10 @@ from irkit.driver.pipelines.specification import build_pipeline
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import InvalidModelError
 from irkit.interp import run_module
-from irkit.lower.task_to_numba.walkers_cuda import ranked
-from irkit.rkernels import families, registry
+from irkit.rkernels import families
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.cuda import product_packed
 from irkit.rkernels.legality import root_of
-from irkit.rkernels.templates import specialise, template_source
-
-SMALL = {"BM": 64, "BN": 64, "WN": 32}
-BF16 = np.dtype(ml_dtypes.bfloat16)
-NAMES = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": BF16}
-
-
-@dataclass(frozen=True)
-class Case:
-    """x times w and a ReLU, if any; w lies transposed or not."""
-
-    m: int
-    k: int
-    n: int
-    transposed: bool = False
-    precision: str = "float32"
-    element: str = "f32"
-    relu: bool = True
-    terms: str = ""
-    """How they are packed, where there is a choice."""
-
-    @property
-    def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return (self.m, self.k), (self.n, self.k) if self.transposed else (self.k, self.n)
-
-    def text(self) -> str:
-        x, w = (f"tensor<{r}x{c}x{self.element}>" for r, c in self.shapes)
-        y = f"tensor<{self.m}x{self.n}x{self.element}>"
-        lies = "true" if self.transposed else "false"
-        how = f"{{trans_a = false, trans_b = {lies}, alpha = 1.0 : f64, beta = 0.0 : f64}}"
-        bias = f"tensor<{self.n}x{self.element}>"
-        return (
-            f"func.func @main(%x: {x}, %w: {w}, %b: {bias}) -> {y} "
-            f'attributes {{irkit.precision = "{self.precision}"}} {{\n'
-            f"  %p = graph.gemm %x, %w, %b {how} : ({x}, {w}, {bias}) -> {y}\n"
-            + (
-                f"  %y = graph.relu %p : ({y}) -> {y}\n  func.return %y : {y}\n}}\n"
-                if self.relu
-                else f"  func.return %p : {y}\n}}\n"
-            )
-        )
-
-    def arrays(self, seed: int) -> tuple[Any, Any]:
-        random = np.random.default_rng(seed)
-        x, w = (random.standard_normal(s).astype(np.float32) for s in self.shapes)
-        return x.astype(NAMES[self.element]), w.astype(NAMES[self.element])
-
-    def want(self, x: Any, w: Any) -> Any:
-        right = w.astype(np.float64)
-        with np.errstate(all="ignore"):
-            return np.maximum(x.astype(np.float64) @ (right.T if self.transposed else right), 0)
-
-
-def formed(text: str, *passes: str) -> ModuleOp:
-    """The module of a text, at the task level, after `passes`."""
-    module = irkit.parse(text)
-    ctx = IrkitContext()
-    register_dialects(ctx)
-    for level in ("graph", "tensor"):
-        run_level(ctx, module, level, "h200")
-    pipeline = build_pipeline(",".join(("form-roperators", *passes)), all_passes())
-    PipelineRunner(ctx).run(module, pipeline)
-    return module
-
-
-PACK = 'pack-products{device="h200" always=true}'
-SCALE = 'pack-products{device="h200" always=true terms="scaled"}'
-
-
-def roperators(case: Case, *passes: str) -> dict[str, ROperatorOp]:
-    """The rOperators of a case, whose product is packed unless there are no passes."""
-    module = formed(case.text(), *passes)
-    return {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
-
-
-def run(
-    op: ROperatorOp, variant: str, parameters: Any, arrays: list[Any], tasks: int | list[int],
-    only: int | None = None, ranks: int = 1,
-) -> None:  # fmt: skip
-    """One rOperator by an rKernel, emulated: in at most so many rTasks, or on a grid; all, or `only` one. Of
-    each the `ranks` blocks of a cluster have a share."""
-    root, rkernel = root_of(op), registry.find("cuda", variant)
-    assert rkernel.legal(root)
-    cut = rkernel.grid or families.find(rkernel.family).grid
-    op.grid = int_array(cut(root, tasks) if isinstance(tasks, int) else tasks)
-    binder = Binder(op, root, "cuda")
-    families.find(rkernel.family).bind(binder)
-    given = {"THREAD": "thread_index()", "THREADS": 256, "VECTOR": 1, **parameters(root)}
-    names = {**binder.binding.names, **ranked(ranks), **{k: str(v) for k, v in given.items()}}
-    named = {name: f"map{n}" for n, name in enumerate(rkernel.maps)}
-    names |= {**named, "MAPS": ", ".join(named.values())}
-    boxed = [made(root, given) for made in rkernel.maps.values()]
-    arrays = [*arrays, *(BoxMap(arrays[one.operand], one) for one in boxed)]
-    body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
-    text = "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body])
-    cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18, only, ranks=ranks)
-
-
-def shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(tensor_type(value).get_shape())
-
-
-def pack(op: ROperatorOp, x: Any, tasks: int) -> Any:
-    (made,) = (o for o in op.body.block.ops if isinstance(o, te.PackOp))
-    want = packed(x, made.precision.data, made.depth.value.data, made.by_k)
-    got = np.full_like(want, np.nan)
-    rkernel = registry.find(
-        "cuda", f"pack.{'scaled' if made.precision.data == SCALED else 'pieces'}"
-    )
-    run(op, rkernel.name, rkernel.literals, [x, got], tasks)
-    kind = f"u{want.dtype.itemsize}"
-    np.testing.assert_array_equal(got.view(kind), want.view(kind))
-    return got
-
-
-def product(
-    case: Case, x: Any, w: Any, tasks: int = 1, variant: str = "64x64", ranks: int = 1
-) -> Any:
-    """What the rKernels make of a case, packing first."""
-    ops = roperators(case, SCALE if case.terms else PACK)
-    known = {a.shape: a for a in (x, w)}
-    packs = [
-        pack(ops[n], known[shape(ops[n].body.block.args[0])], tasks) for n in ("pack_0", "pack_1")
-    ]
-    y = np.full((case.m, case.n), np.nan, NAMES[case.element])
-    bias = np.zeros(case.n, NAMES[case.element])
-    rkernel = registry.find("cuda", f"product.packed{variant}")
-    parameters = rkernel.literals
-    if variant == "64x64":
-        parameters = partial(product_packed.parameters_of, SMALL)
-    known |= {a.shape: a for a in (bias, *packs)}
-    op = ops["gemm_0"]
-    arrays = [known[shape(a)] for a in op.body.block.args]
-    run(op, f"product.packed{variant}", parameters, [*arrays, y], tasks, ranks=ranks)
-    return y
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
@@ -267,13 +133,20 @@ def test_an_rtask_stores_its_own_elements_alone(grid: list[int], vector: int) ->
 
 
 @pytest.mark.parametrize(
-    ("variant", "terms", "ranks"),
-    [("64x64", 40, 1), ("64x64_sliced", 40, 1), ("64x64_by2", 140, 2)],
+    ("variant", "case", "ranks"),
+    [
+        ("64x64", Case(24, 40, 32), 1),
+        ("64x64_sliced", Case(24, 40, 32), 1),
+        ("64x64_by2", Case(24, 140, 32), 2),
+        ("64x64", Case(24, 100, 32, terms=SCALED), 1),
+        ("64x64_sliced", Case(24, 100, 32, terms=SCALED), 1),
+        ("64x64_by2", Case(24, 300, 32, terms=SCALED), 2),
+    ],
+    ids=str,
 )
 def test_what_parts_do_not_hold_is_summed_from_the_operands(
-    variant: str, terms: int, ranks: int
+    variant: str, case: Case, ranks: int
 ) -> None:
-    case = Case(24, terms, 32)
     x, w = case.arrays(0)
     x[3, 5], x[7, 1], x[9, 2], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
     x[13], w[:, 17] = 1e-42, 1e30
@@ -359,10 +232,11 @@ def test_packed_terms_of_something_else_are_refused() -> None:
         run_module(module, {}, [x, wrong])
 
 
-def test_vectors_are_packed_like_elements() -> None:
-    case = Case(20, 44, 24, True)
+@pytest.mark.parametrize(("how", "terms"), [(PACK, 44), (SCALE, 84)])
+def test_vectors_are_packed_like_elements(how: str, terms: int) -> None:
+    case = Case(20, terms, 24, True)
     x, _ = case.arrays(0)
-    ops = roperators(case, PACK)
+    ops = roperators(case, how)
     op = next(o for o in ops.values() if shape(o.body.block.args[0]) == x.shape)
     op.vector_bytes = IntegerAttr(16, 64)
     binder = Binder(op, root_of(op), "cuda")
@@ -371,7 +245,7 @@ def test_vectors_are_packed_like_elements() -> None:
     pack(op, x, 2)
 
 
-@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
+@pytest.mark.parametrize("precision", ["float32", SCALED, "tf32", "bf16"])
 @pytest.mark.parametrize("variant", ["64x32", "64x32_sliced", "64x64_by4", "128x128", "128x256"])
 def test_packed_products_become_cubins_without_spills(variant: str, precision: str) -> None:
     pytest.importorskip("numba_cuda")
@@ -380,13 +254,13 @@ def test_packed_products_become_cubins_without_spills(variant: str, precision: s
     from irkit.runtime.cuda import compiling, ptx
     from irkit.runtime.cuda.facts import read_facts
 
-    job = Job(
-        Product("test", (256, 1024), (1024, 512)), precision, "h200", f"product.packed{variant}"
-    )
-    made = program(job)
+    terms = precision if precision == SCALED else ""
+    asked = "float32" if terms else precision
+    case = Product("test", (256, 1024), (1024, 512))
+    made = program(Job(case, asked, "h200", f"product.packed{variant}", terms))
     if made is None:
         # Its sums of one stage would not fit the registers.
-        assert (variant, precision) == ("128x256", "float32")
+        assert (variant, asked) == ("128x256", "float32")
         return
     _, facts = read_facts(made.artifact.source)
     compiled = compiling.compile_module_with_ptx(

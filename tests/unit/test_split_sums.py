@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_product_packed import Case, product, roperators, run
+from packed_products import Case, product, roperators, run
 
 from irkit.rkernels import registry
 from irkit.rkernels.cuda import product_packed, product_wgmma

@@ -104,8 +104,8 @@ def compile_model(
     registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
     library has it (ONNX Runtime does, and NumPy for scikit-learn; LightGBM and XGBoost do not).
     `precision`: in which precision products of float32 are computed: "float32" (what a model means that
-    says nothing), to at most plain fp32's error by any method (on a GPU, of sums of 64 terms and more);
-    "ieee", by plain fp32 arithmetic alone;
+    says nothing), to at most plain fp32's error by any method (on a GPU, of sums to which 64 terms and more
+    contribute; sums of few may be off by up to 4.7e-7); "ieee", by plain fp32 arithmetic alone;
     "tf32", "bf16" or "f16", with factors rounded to that format and sums of float32, or more exactly where
     the target has nothing faster. `cache`: look for, and keep, the result on disk. For ONNX models,
     `shapes` (input → shape) fixes symbolic dimensions and `constants` (input → array) makes inputs part of

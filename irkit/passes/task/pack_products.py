@@ -229,17 +229,20 @@ class PackProducts(ModulePass):
             if isinstance(found, str):
                 missed(roperator, RULE, "{}", found)
                 continue
+            if self.terms and self.terms not in found:
+                missed(roperator, RULE, "its terms can be {} alone", " or ".join(found))
+                continue
             ways = _ways(found, self.only, self.terms)
             if not ways:
-                missed(roperator, RULE, "its terms can be {} alone", ", ".join(found))
+                missed(roperator, RULE, "scaled terms are those of both operands")
                 continue
             gains = _Gains(op, roperator, launches, device, packer.weights).of(ways)
-            gain = gains[0] if self.always else max(gains)
-            if gain <= 0 and not self.always:
-                missed(roperator, RULE, "an estimated {:.0f} ns more", -gain)
+            best = 0 if self.always else gains.index(max(gains))
+            if gains[best] <= 0 and not self.always:
+                missed(roperator, RULE, "an estimated {:.0f} ns more", -gains[best])
                 continue
-            applied(roperator, RULE, "an estimated {:.0f} ns less", gain)
-            _rewrite(roperator, ways[gains.index(gain)], launches, packer)
+            applied(roperator, RULE, "an estimated {:.0f} ns less", gains[best])
+            _rewrite(roperator, ways[best], launches, packer)
 
 
 def _rewrite(

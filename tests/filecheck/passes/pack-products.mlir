@@ -1,7 +1,10 @@
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true}' | filecheck %s
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true only=first}' | filecheck %s --check-prefix=FIRST
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true only=second}' | filecheck %s --check-prefix=SECOND
+// RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true terms=float32}' | filecheck %s
+// RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true terms=scaled}' --remarks=missed 2>&1 | filecheck %s --check-prefix=FEW
 // RUN: not irkit-opt %s -p 'form-roperators,pack-products{device=h200 only=third}' 2>&1 | filecheck %s --check-prefix=THIRD
+// RUN: not irkit-opt %s -p 'form-roperators,pack-products{device=h200 terms=float64}' 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200}' | filecheck %s --check-prefix=SMALL
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=a100 always=true}' | filecheck %s --check-prefix=SMALL
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=test4 always=true}' | filecheck %s --check-prefix=SMALL
@@ -19,6 +22,11 @@
 // SECOND: task.launch @pack_0(
 // SECOND: task.launch @pack_0(
 // THIRD: pass 'pack-products' failed: only='third': expected 'first' or 'second'
+// UNKNOWN: pass 'pack-products' failed: terms='float64': expected one of float32, tf32, bf16, f16, scaled
+
+// Sums of so few terms are not those of scaled ones.
+// FEW: its terms can be float32 alone
+// FEW-NOT: te.pack
 
 // x is packed once for both products, and each product has its terms beside its operands.
 // CHECK-LABEL: task.roperator @gemm_0(

@@ -52,6 +52,14 @@ func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x
   return %y : tensor<3x2x2xf32>
 }
 
+func.func @scaled(%x: tensor<70x12xf32>) -> tensor<70x12xf32> {
+  // CHECK: %p = te.pack %x {precision = "scaled", terms = 0 : i64, depth = 70 : i64} : (tensor<70x12xf32>) -> tensor<3x2x2x8x64xf16>
+  %p = te.pack %x {precision = "scaled", terms = 0 : i64, depth = 70 : i64} : (tensor<70x12xf32>) -> tensor<3x2x2x8x64xf16>
+  // CHECK-NEXT: %y = te.prepacked %x, %p {precision = "scaled", terms = 0 : i64, depth = 70 : i64} : (tensor<70x12xf32>, tensor<3x2x2x8x64xf16>) -> tensor<70x12xf32>
+  %y = te.prepacked %x, %p {precision = "scaled", terms = 0 : i64, depth = 70 : i64} : (tensor<70x12xf32>, tensor<3x2x2x8x64xf16>) -> tensor<70x12xf32>
+  return %y : tensor<70x12xf32>
+}
+
 func.func @packed(%x: tensor<4x25x40xf32>) -> tensor<4x25x40xf32> {
   // CHECK: %p = te.pack %x {precision = "float32", terms = 1 : i64, depth = 40 : i64} : (tensor<4x25x40xf32>) -> tensor<2x3x13x8x32xbf16>
   %p = te.pack %x {precision = "float32", terms = 1 : i64, depth = 40 : i64} : (tensor<4x25x40xf32>) -> tensor<2x3x13x8x32xbf16>
