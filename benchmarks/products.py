@@ -260,13 +260,13 @@ def timed(artifact: Artifact, work: Torch) -> tuple[float, list[float], float]:
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("cases", nargs="*", help="parts of names of cases; all by default")
+    parser.add_argument("cases", nargs="*", help="names of cases, or parts; all by default")
     parser.add_argument("--device", default="h200")
     parser.add_argument("--only", nargs="*", default=[], help="parts of names of rKernels")
     parser.add_argument("--precisions", nargs="*", default=PRECISIONS, choices=PRECISIONS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    names = [n for n in CASES if not options.cases or any(c in n for c in options.cases)]
+    names = [n for n in CASES if not options.cases or any(_is_meant(n, c) for c in options.cases)]
     rkernels = [k.name for k in registry.registered("cuda") if k.family in ("product", "gemm")]
     chosen = [n for n in rkernels if not options.only or any(part in n for part in options.only)]
     jobs = [
@@ -288,6 +288,11 @@ def main() -> int:
             facts = {"device": device, "suites": {"products": {name: found}}}
             assert harness.update_cases("products", facts, options.out)
     return 0
+
+
+def _is_meant(name: str, asked: str) -> bool:
+    """Of a whole name no other case is."""
+    return name == asked if asked in CASES else asked in name
 
 
 def _terms(rkernel: str, precision: str) -> tuple[str, ...]:

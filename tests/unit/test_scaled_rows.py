@@ -100,6 +100,19 @@ def test_the_rkernel_packs_as_the_interpreter_does(
         pack(op, x, tasks, ranks)
 
 
+@pytest.mark.parametrize(
+    ("rows", "terms", "by_k"),
+    [(70, 100, True), (20, 1100, True), (1030, 64, False), (2060, 64, False), (10, 300, False)],
+)
+def test_rows_are_seen_in_many_ways(rows: int, terms: int, by_k: bool) -> None:
+    """Few abreast or many, at once or one after another, of enough blocks or not."""
+    rng = np.random.default_rng(terms)
+    ops, form = roperators(Case(8, terms, rows, by_k, terms=SCALED), SCALE), (terms, rows)
+    form = form[::-1] if by_k else form
+    (op,) = (o for o in ops.values() if o.body.block.args[0].type.get_shape() == form)
+    pack(op, drawn("wide", rng, form), 2)
+
+
 @pytest.mark.parametrize("kind", [k for k in sorted(MAGNITUDES) if k not in ("tiny", "huge")])
 @pytest.mark.parametrize(
     ("variant", "terms", "ranks"),

@@ -1,8 +1,8 @@
 """Terms of products packed in two scaled float16 parts: rows are seen whole first, then cut.
 
-A warp sees a row, 256 of whose terms lie side by side in memory, or all warps see 32 rows, of neighbours of
-which a term each lies so; then threads cut pieces of 16 bytes. What rows have lost is looked for where they
-have terms so small.
+A warp sees a row, 256 of whose terms lie side by side in memory, or all warps see up to 32 rows, of
+neighbours of which a term each lies so; then threads cut pieces of 16 bytes. What rows have lost is looked
+for where they have terms so small.
 """
 
 from __future__ import annotations
@@ -17,43 +17,71 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 _WARPS = THREADS_PER_BLOCK // 32
-_ROWS = 32
-"""Rows that are seen together at most."""
+_BLOCKS = 128
+"""Blocks that find something to do, roughly, before they are given more."""
+# Rows are seen, then cut, one behind the other: it is as if a term had so many bytes more, and waits are
+# longer than for terms that are used at once, by whether a row's terms lie side by side.
+_APART, _WAITS = {True: 4.8, False: 8.8}, {True: 2.8, False: 5.0}
 
 
 def pack_scaled(task, tasks, rows, scratch, OPERANDS):
     t0, t1, g0, g1 = TILES(task)
     thread = thread_index()
     warp, lane = divide(thread, 32)
-    # The least and the largest size of each row, and behind them those that each warp has seen.
+    # The least and the largest size of each row, and behind them those that each lane has seen.
     staged = shared_of(float32(0), scratch)
     nothing = (float32(math.inf), float32(0))
     for first in range(g0 + RANK * TOGETHER, g1, RANKS * TOGETHER):
         groups = min(TOGETHER, g1 - first)
-        row = warp if BY_K else lane
-        own = min(first * 8 + row, GROUPS * 8 - 1)
-        begin, step = (lane * 8, 256) if BY_K else (warp * 8, 64)
-        seen = nothing
-        # Four at once, so that their loads are on their way together.
-        for k in range(begin, DEPTH, 4 * step):
-            one, two = TERMS(OPERANDS, own, k), TERMS(OPERANDS, own, k + step)
-            three, four = TERMS(OPERANDS, own, k + 2 * step), TERMS(OPERANDS, own, k + 3 * step)
-            seen = sizes_seen(sizes_seen(seen, one), two)
-            seen = sizes_seen(sizes_seen(seen, three), four)
         if BY_K:
-            least, most = -warp_largest(-seen[0]), warp_largest(seen[1])
+            own, begin, step = warp, lane * 8, 256
+        else:
+            place, own = divide(lane, ROWS)
+            begin, step = (warp * (32 // ROWS) + place) * 8, 64 * (32 // ROWS)
+
+        # Of `ABREAST` rows, then of terms further on.
+        def loaded(k, n):
+            row = min(first * 8 + own + 8 * (n % ABREAST), GROUPS * 8 - 1)
+            return TERMS(OPERANDS, row, k + n // ABREAST * step)
+
+        seen = second = third = fourth = nothing
+        # Many at once, so that their loads are on their way together.
+        for k in range(begin, DEPTH, 4 // ABREAST * step):
+            one, two, three, four = loaded(k, 0), loaded(k, 1), loaded(k, 2), loaded(k, 3)
+            if ABREAST == 4:
+                seen, second = sizes_seen(seen, one), sizes_seen(second, two)
+                third, fourth = sizes_seen(third, three), sizes_seen(fourth, four)
+            elif ABREAST == 2:
+                seen = sizes_seen(sizes_seen(seen, one), three)
+                second = sizes_seen(sizes_seen(second, two), four)
+            else:
+                seen = sizes_seen(sizes_seen(seen, one), two)
+                seen = sizes_seen(sizes_seen(seen, three), four)
+
+        # Of a row that a warp has seen.
+        def settle(row, sizes):
+            least, most = -warp_largest(-sizes[0]), warp_largest(sizes[1])
             if lane == 0:
                 staged[row], staged[ROWS + row] = least, most
+
+        if BY_K:
+            settle(own, seen)
+            if ABREAST > 1:
+                settle(own + 8, second)
+            if ABREAST > 2:
+                settle(own + 16, third)
+                settle(own + 24, fourth)
         else:
-            at = (2 + 2 * warp) * ROWS + row
-            staged[at], staged[at + ROWS] = seen[0], seen[1]
+            at = 64 + 64 * warp + lane
+            staged[at], staged[at + 32] = seen[0], seen[1]
             cuda.syncthreads()
-            if warp == 0:
+            if thread < ROWS:
                 least, most = nothing
-                for other in range(THREADS // 32):
-                    at = (2 + 2 * other) * ROWS + row
-                    least, most = min(least, staged[at]), max(most, staged[at + ROWS])
-                staged[row], staged[ROWS + row] = least, most
+                for other in range(THREADS // ROWS):
+                    far, near = divide(other, 32 // ROWS)
+                    at = 64 + 64 * far + near * ROWS + thread
+                    least, most = min(least, staged[at]), max(most, staged[at + 32])
+                staged[thread], staged[ROWS + thread] = least, most
         cuda.syncthreads()
         across = max(min(t1, BLOCKS) - t0, 0)
         count = across * groups * 8 * PIECES
@@ -108,16 +136,29 @@ def _is_scaled(root: Root) -> bool:
 def _parameters(root: Root) -> Parameters:
     assert isinstance(root.op, te.PackOp)
     together = _together(root.op)
-    return {"TOGETHER": together, "ROWS": 8 * together}
+    return {
+        "TOGETHER": together,
+        "ROWS": 8 * together,
+        "ABREAST": together if root.op.by_k else 1,
+    }
 
 
 def _together(op: te.PackOp) -> int:
-    """Groups that are seen together."""
-    return 1 if op.by_k else _ROWS // 8
+    """Groups that are seen together: so many that there is enough to load at once, and that many blocks have
+    some."""
+    if op.by_k:
+        return 4 if op.depth.value.data <= 256 else 2 if op.depth.value.data <= 512 else 1
+    rows = op.matrix[1]
+    return 1 if rows <= 8 * _BLOCKS else 2 if rows <= 16 * _BLOCKS else 4
+
+
+def _step(op: te.PackOp) -> int:
+    """Terms of a row that all who see it load at once."""
+    return 256 if op.by_k else 64 * (4 // _together(op))
 
 
 def _scratch(root: Root, parameters: Parameters) -> int:
-    return 4 * _ROWS * (2 + 2 * _WARPS)
+    return 4 * 64 * (1 + _WARPS)
 
 
 def _work(part: Part) -> Work:
@@ -127,12 +168,14 @@ def _work(part: Part) -> Work:
     blocks, parts, _, _, _ = part.root.parallel
     terms = part.elements / parts
     seen = terms / part.share((0,)) * blocks
-    # Terms of a row that are on their way together, and how often those of some rows are.
-    at_once = 4 * (256 if op.by_k else 64)
-    turns = math.ceil(part.sizes[2] / _together(op)) * math.ceil(op.depth.value.data / at_once)
+    turns = math.ceil(part.sizes[2] / _together(op))
+    at_once = _step(op) * (4 // _together(op) if op.by_k else 4)
+    rounds = turns * math.ceil(op.depth.value.data / at_once) + part.rounds(
+        terms, 32 * part.threads
+    )
     each, cut = part.loads + work(op=4), part.loads + work(op=1 + 3 * parts)
-    rounds = turns + part.rounds(terms, 32 * part.threads)
-    return each * seen + cut * terms + work(round=rounds)
+    more = work(byte=terms * _APART[op.by_k], round=rounds * _WAITS[op.by_k])
+    return each * seen + cut * terms + more
 
 
 def _spread(part: Part) -> float:

@@ -190,8 +190,8 @@ def _squarely(tile: Mapping[str, int], part: Part) -> float:
 _EFFORT = {SPLIT: (1.95, 11.5), TF32: (0.47, 7.5)}
 _SIXTEEN_BITS = (0.34, 7.5)
 # What a block of scaled terms takes by the row of either operand, in stages: they come from far, and many ask
-# for them; and the share of it that is left where few do.
-_ROW_OF_STAGE, _MANY, _FEW = 0.0095, 128, 0.25
+# for them; and the share of it that is left where few do. So many products of rows take as long as a row.
+_ROW_OF_STAGE, _MANY, _FEW, _AREA = 0.0095, 128, 0.25, 54
 # What a tile of parts' sums takes behind another one.
 _AGAIN = 4.0
 
@@ -222,7 +222,8 @@ def _of_blocks(tile: Mapping[str, int], part: Part, blocks: float) -> Work:
         # Warp groups that have few columns each read as many rows for them.
         narrow = 1.0 if _slices(tile) > 1 else math.sqrt(max(_NARROW / tile["WN"], 1.0))
         each = _ROW_OF_STAGE * narrow * min(max(crowd, _FEW), 1.0)
-        return work(stage=blocks * rows * each)
+        # Of large tiles products take longer than terms.
+        return work(stage=blocks * max(rows, tile["BM"] * tile["BN"] / _AREA) * each)
     effort, barriers = _EFFORT.get(_kind(packing), _SIXTEEN_BITS)
     products = work(mma=blocks * tile["BM"] * tile["BN"] * FORMATS[packing].width * effort)
     return products + work(barrier=barriers * blocks / _slices(tile))

@@ -103,11 +103,17 @@ def _terms(binder: Binder, op: te.PackOp, count: int) -> None:
     whole = rows % ROWS == 0
     row = "row" if whole else printer.name(f"min(row, {rows - 1})")
     zero = literal(0.0, source.element_type)
+    # Where pieces are inside or outside as a whole, they begin within.
+    aligned = terms % count == 0
+    start = printer.name(f"min(k, {terms - count})") if aligned else "k"
     for n in range(count):
-        k = printer.name(f"min(k + {n}, {terms - 1})")
+        k = f"({start} + {n})" if aligned else printer.name(f"min(k + {n}, {terms - 1})")
         place = (row, k) if op.by_k else (k, row)
-        value = printer.element(op.x, printer.reshaped(place, op.matrix, source.get_shape()))
-        inside = f"k + {n} < {terms}" + ("" if whole else f" and row < {rows}")
+        # Read whether it counts or not: what is read where something else is true comes one by one.
+        value = printer.name(
+            printer.element(op.x, printer.reshaped(place, op.matrix, source.get_shape()))
+        )
+        inside = f"k + {0 if aligned else n} < {terms}" + ("" if whole else f" and row < {rows}")
         found.append(printer.name(f"{value} if {inside} else {zero}"))
     printer.line(f"return ({', '.join(found)},)")
     binder.binding.function("TERMS", f"{binder.binding.operands}, row, k", printer.lines)
