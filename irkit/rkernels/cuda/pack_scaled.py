@@ -21,7 +21,7 @@ _BLOCKS = 128
 """Blocks that find something to do, roughly, before they are given more."""
 # Rows are seen, then cut, one behind the other: it is as if a term had so many bytes more, and waits are
 # longer than for terms that are used at once, by whether a row's terms lie side by side.
-_APART, _WAITS = {True: 4.8, False: 8.8}, {True: 2.8, False: 5.0}
+_APART, _WAITS = {True: 4.8, False: 8.8}, {True: 3.5, False: 6.5}
 
 
 def pack_scaled(task, tasks, rows, scratch, OPERANDS):
@@ -170,11 +170,11 @@ def _work(part: Part) -> Work:
     seen = terms / part.share((0,)) * blocks
     turns = math.ceil(part.sizes[2] / _together(op))
     at_once = _step(op) * (4 // _together(op) if op.by_k else 4)
-    rounds = turns * math.ceil(op.depth.value.data / at_once) + part.rounds(
-        terms, 32 * part.threads
-    )
+    rounds = turns * math.ceil(op.depth.value.data / at_once)
+    rounds += part.rounds(terms, 32 * part.threads)
     each, cut = part.loads + work(op=4), part.loads + work(op=1 + 3 * parts)
-    more = work(byte=terms * _APART[op.by_k], round=rounds * _WAITS[op.by_k])
+    # The first loads are under way while the block begins.
+    more = work(byte=terms * _APART[op.by_k], round=(rounds - 1) * _WAITS[op.by_k])
     return each * seen + cut * terms + more
 
 
