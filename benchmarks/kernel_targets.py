@@ -80,7 +80,7 @@ def limits(suites: Mapping[str, Any]) -> list[tuple[str, ...]]:
         if share is None or 1 / share >= least:
             continue
         name, granted = _case_of(case.removesuffix(_CONSTANT), found)
-        own = _fastest(found[name], granted)
+        own = _fastest(found[name], granted, case.endswith(_CONSTANT))
         rows.append((case, f"{1 / share:.2g}", f"{least:g}", *_rates(name, granted, own, found)))
     return rows
 
@@ -93,8 +93,14 @@ def _case_of(case: str, found: Mapping[str, Any]) -> tuple[str, str]:
     return name, f", {granted}"
 
 
-def _fastest(entries: Mapping[str, Any], granted: str) -> Mapping[str, Any]:
-    return min(plots.ours(entries, granted), key=lambda e: e["us"])
+def _fastest(entries: Mapping[str, Any], granted: str, constant: bool) -> Mapping[str, Any]:
+    """Of rKernels; if weights are `constant` without what packs them."""
+    own = [dict(e) for e in plots.ours(entries, granted)]
+    for entry in own if constant else ():
+        before, packing = entry["us"], entry.get("packing_weights_us", 0)
+        entry |= {"us": before - packing, "packing_us": entry["packing_us"] - packing}
+        entry["tflops"] *= before / entry["us"]
+    return min(own, key=lambda e: e["us"])
 
 
 def _rates(

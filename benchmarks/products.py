@@ -14,7 +14,8 @@ import argparse
 import itertools
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.rtask_times import Prepared
 from irkit.dialects.packed_terms import SCALED
-from irkit.dialects.task import AlternativeAttr, ROperatorOp
+from irkit.dialects.task import AlternativeAttr, LaunchOp, ROperatorOp
 from irkit.passes.task.partition_rtasks import grid_for, nbytes
 from irkit.rkernels import families, registry
 from irkit.rkernels.legality import root_of, why_illegal
@@ -146,6 +147,8 @@ class Built:
     rkernel: str
     cost: float
     artifact: Artifact
+    launches: Mapping[str, int]
+    """Of each rOperator."""
 
 
 def program(job: Job) -> Built | None:
@@ -175,9 +178,12 @@ def program(job: Job) -> Built | None:
     )
     if why_illegal(op, made.device) is not None:
         return None
+    launches = Counter(
+        o.callee.string_value() for o in made.module.walk() if isinstance(o, LaunchOp)
+    )
     made.schedule()
     how = job.terms or (job.precision if job.precision != "float32" else "")
-    return Built(", ".join(filter(None, (rkernel.name, how))), cost, made.built())
+    return Built(", ".join(filter(None, (rkernel.name, how))), cost, made.built(), launches)
 
 
 def _product_of(prepared: Prepared) -> ROperatorOp:
@@ -234,13 +240,14 @@ class Torch:
         return float(np.median(times[1:])), self.error(y)
 
 
-def timed(artifact: Artifact, work: Torch) -> tuple[float, list[float], float]:
-    """(microseconds of the program's kernels in a graph of many, of each of those that pack terms, error)."""
+def timed(built: Built, work: Torch) -> tuple[float, list[float], float]:
+    """(microseconds of the program's kernels in a graph of many, of each launch that packs terms, error)."""
     from irkit.model_info import ModelInfo
     from irkit.runtime.cuda.executor import CudaExecutor
     from irkit.runtime.cuda.rtask_times import gpu_times
     from irkit.schedule.modes import Mode
 
+    artifact = built.artifact
     executor = CudaExecutor.from_artifact(artifact, ModelInfo.from_json(artifact.info), "per-op")
     executor.device.activate()
     given = [x.to(work.element) for x in (work.x, work.w, work.bias)]
@@ -253,8 +260,10 @@ def timed(artifact: Artifact, work: Torch) -> tuple[float, list[float], float]:
     error = work.error(outputs[0][1])
     executor.synchronize()
     found = gpu_times(artifact, 1, RUNS, net=False, spread=True)
-    packing = [ns / 1e3 for name, ns in found.items() if name.startswith("pack_")]
-    return sum(found.values()) / 1e3, packing, error
+    # Operands of one shape are packed by one rOperator.
+    each = [(name, ns / 1e3) for name, ns in found.items() for _ in range(built.launches[name])]
+    packing = [us for name, us in each if name.startswith("pack_")]
+    return sum(us for _, us in each), packing, error
 
 
 def main() -> int:
@@ -312,7 +321,7 @@ def _measured(case: Case, made: Sequence[Built]) -> dict[str, Any]:
         us, error = work.timed(kind, tf32)
         found[label] = {"us": us, "error": error, "tflops": case.operations / us / 1e6}
     for built in made:
-        us, packing, error = timed(built.artifact, work)
+        us, packing, error = timed(built, work)
         tflops, estimate = case.operations / us / 1e6, built.cost / 1e3
         found[built.rkernel] = {
             "us": us, "error": error, "tflops": tflops, "estimate_us": estimate,
