@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irkit
 from benchmarks.products import Case, Job, program
 from irkit.bfloat16 import dtype_of
-from irkit.dialects.packed_terms import SCALED
+from irkit.dialects.packed_terms import SCALED, packed
 from irkit.dialects.precision import Precision, rounded
 from irkit.model_info import ModelInfo
 from irkit.rkernels import registry
@@ -164,6 +165,30 @@ def test_scaled_rows_are_as_exact_as_plain_sums(rkernel: str, kind: int) -> None
         plain += x[:, term, None] * w[None, :, term]
     off, most = abs(y - want) / size, (abs(plain - want) / size).max()
     assert off.max() <= max(1.25 * most, 2e-7), (off.max(), most)
+
+
+@pytest.mark.parametrize("by_k", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "terms"),
+    [(9, 70), (300, 256), (77, 500), (40, 3001), (1100, 130), (3000, 200), (5000, 64)],
+)
+def test_rows_are_scaled_and_cut_as_the_interpreter_does(rows: int, terms: int, by_k: bool) -> None:
+    x = wide(2, np.random.default_rng(rows), (rows, terms) if by_k else (terms, rows))
+    x[0], x[5, 3], x[7, 2], x[3, 1] = 0, np.inf, -np.inf, np.nan
+    want = packed(x, SCALED, terms, by_k)
+    sizes = ["x".join(str(n) for n in a.shape) for a in (x, want)]
+    types = f"tensor<{sizes[0]}xf32>", f"tensor<{sizes[1]}xf16>"
+    how = f'precision = "scaled", terms = {int(by_k)} : i64, depth = {terms} : i64'
+    module = irkit.parse(
+        f"""func.func @main(%x: {types[0]}) -> {types[1]} {{
+      %p = te.pack %x {{{how}}} : ({types[0]}) -> {types[1]}
+      func.return %p : {types[1]}
+    }}"""
+    )
+    (got,) = irkit.compile(module, target="cuda").run([x])
+    np.testing.assert_array_equal(got[:-1], want[:-1])
+    # What terms have lost is summed in another order.
+    np.testing.assert_allclose(got[-1].view("f4"), want[-1].view("f4"), rtol=1e-5)
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
