@@ -98,11 +98,10 @@ def _write_defaults(model: ModelProto) -> None:
 
 def _infer_shapes(model: ModelProto, fixed: Sequence[tuple[Dimension, str]] = ()) -> None:
     """ONNX's shape inference. Raises UnsupportedError for a model that is valid, but not with `fixed`."""
+    light, _ = without_weights(model)
+    infer = onnx.shape_inference.infer_shapes
     try:
-        with without_weights(model):
-            _run_check(
-                lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-            )
+        _run_check(lambda: infer(light, check_type=True, strict_mode=True))
     except InvalidModelError as error:
         if not fixed:
             raise
@@ -118,10 +117,10 @@ def _infer_shapes(model: ModelProto, fixed: Sequence[tuple[Dimension, str]] = ()
 def _check(model: ModelProto) -> None:
     """ONNX's own checker, of the model and of each of its large weights by itself."""
     checker: Any = onnx.checker
-    with without_weights(model, shapes=False) as large:
-        _run_check(lambda: checker.check_model(model))
-        for tensor in large:
-            _run_check(functools.partial(checker.check_tensor, tensor))
+    light, large = without_weights(model, shapes=False)
+    _run_check(lambda: checker.check_model(light))
+    for tensor in large:
+        _run_check(functools.partial(checker.check_tensor, tensor))
 
 
 def _run_check(check: Callable[[], object]) -> None:

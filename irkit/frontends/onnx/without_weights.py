@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
+from typing import Any
 
+from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
 LARGEST = 1 << 14
 """Elements of an initializer that they may see: shapes, axes and the like, which they read, are far fewer."""
 
 
-@contextmanager
-def without_weights(model: ModelProto, shapes: bool = True) -> Generator[list[TensorProto]]:
-    """While the block runs, each initializer of more than LARGEST elements has one byte in the place of its
-    data, or, without `shapes`, no elements; the block is given these initializers as they are.
+def without_weights(model: ModelProto, shapes: bool = True) -> tuple[ModelProto, list[TensorProto]]:
+    """A copy of the model in which each initializer of more than LARGEST elements has one byte in the place
+    of its data, or, without `shapes`, no elements; and these initializers as they are.
 
     Both are given all of a model in one serialised piece: hundreds of megabytes would be copied several
     times, for a weight's type and shape, and more than two gigabytes are no piece at all.
     """
-    held = model.graph.initializer
-    taken = list(held)
-    large = [t for t in taken if t.HasField("raw_data") and math.prod(t.dims) > LARGEST]
-    if not large:
-        yield []
-        return
-    hidden = {id(tensor) for tensor in large}
-    del held[:]
-    held.extend(_shell(t, shapes) if id(t) in hidden else t for t in taken)
-    try:
-        yield large
-    finally:
-        del held[:]
-        held.extend(taken)
+    tensors = model.graph.initializer
+    hidden = [t.HasField("raw_data") and math.prod(t.dims) > LARGEST for t in tensors]
+    light = ModelProto()
+    _copy(model, light, without="graph")
+    if model.HasField("graph"):
+        light.graph.SetInParent()
+        _copy(model.graph, light.graph, without="initializer")
+    for tensor, large in zip(tensors, hidden, strict=True):
+        light.graph.initializer.append(_shell(tensor, shapes) if large else tensor)
+    return light, [t for t, large in zip(tensors, hidden, strict=True) if large]
+
+
+def _copy(source: Any, target: Any, without: str) -> None:
+    """All fields of a message but one."""
+    for field, value in source.ListFields():
+        if field.name == without:
+            continue
+        if isinstance(value, Message):
+            getattr(target, field.name).CopyFrom(value)
+        elif isinstance(value, int | float | str | bytes):
+            setattr(target, field.name, value)
+        else:
+            getattr(target, field.name).extend(value)
 
 
 def _shell(tensor: TensorProto, shapes: bool) -> TensorProto:
