@@ -113,11 +113,15 @@ def _in_order(parts: list[Array], form: Format) -> Array:
     """Matrices of all parts, whole blocks and groups, as they are laid out."""
     rows, terms = parts[0].shape
     blocks, groups = terms // form.width, rows // ROWS
-    order, found = form.order()[None, None], list[Array]()
-    for part in parts:
-        tiles = part.reshape(groups, ROWS, blocks, form.width).transpose(2, 0, 1, 3)
-        found.append(np.take_along_axis(tiles, order, axis=3))
-    return np.stack(found, axis=1)
+    shape, rows_of_group = (groups, ROWS, blocks, form.width), np.arange(ROWS)[:, None]
+    # Whole pieces of 16 bytes change places.
+    pieces = form.order()[:, :: form.width // form.pieces] // (form.width // form.pieces)
+    found = np.empty((blocks, len(parts), *shape[:2], form.width), parts[0].dtype)
+    for number, part in enumerate(parts):
+        tiles = np.ascontiguousarray(part.reshape(shape).transpose(2, 0, 1, 3))
+        whole = tiles.view(np.complex128)
+        found.view(np.complex128)[:, number] = whole[:, :, rows_of_group, pieces]
+    return found
 
 
 def _parts(values: Array, name: str) -> list[Array]:
@@ -141,13 +145,16 @@ def _exponents(values: Array) -> Array:
 def _scaled(values: Array, exponents: Array) -> tuple[Array, Array]:
     """Both parts of rows, laid out, and what the small terms of each row have lost, scaled."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        scaled = np.ldexp(values, exponents[:, None])
+        scaled = values * np.ldexp(np.float32(1), exponents)[:, None]
         high = scaled.astype(np.float16)
         rest = (scaled - high.astype(np.float32)) * np.float32(LOW)
         low = rest.astype(np.float16)
-        lost = np.abs(rest - low.astype(np.float32)) / np.float32(LOW)
-    small = (np.abs(scaled) < KEPT) & (values != 0)
-    return _in_order([high, low], FORMATS[SCALED]), np.where(small, lost, 0).sum(axis=1)
+        small = (np.abs(scaled) < KEPT) & (values != 0)
+        lost = np.zeros(len(values), np.float32)
+        for row in np.flatnonzero(small.any(axis=1)):
+            rests = np.abs(rest[row] - low[row].astype(np.float32)) / np.float32(LOW)
+            lost[row] = rests[small[row]].sum()
+    return _in_order([high, low], FORMATS[SCALED]), lost
 
 
 def headers_of(given: Array) -> tuple[Array, Array]:
@@ -171,7 +178,7 @@ def is_scaled(x: Array, given: Array, depth: int, by_k: bool) -> bool:
     whole[: matrix.shape[0], : matrix.shape[1]] = matrix
     want, lost = _scaled(whole, exponents)
     known = (whole != 0).any(axis=1)[:, None] & (whole != 0).any(axis=0)
-    as_terms = _in_order([known.astype(np.float32)], FORMATS[SCALED])
+    as_terms = _in_order([known.astype(np.float16)], FORMATS[SCALED])
     right = (want == given[:-1]) | np.isnan(want) & np.isnan(given[:-1]) | (as_terms == 0)
     # Sums of what rows lose come in any order.
     return bool(right.all() and (lost * HEADROOM <= np.maximum(bound, 0) * (1 + 1e-5)).all())
