@@ -181,4 +181,5 @@ def is_scaled(x: Array, given: Array, depth: int, by_k: bool) -> bool:
     as_terms = _in_order([known.astype(np.float16)], FORMATS[SCALED])
     right = (want == given[:-1]) | np.isnan(want) & np.isnan(given[:-1]) | (as_terms == 0)
     # Sums of what rows lose come in any order.
-    return bool(right.all() and (lost * HEADROOM <= np.maximum(bound, 0) * (1 + 1e-5)).all())
+    bounded = (lost * HEADROOM <= bound * (1 + 1e-5)) | ~whole.any(axis=1)
+    return bool(right.all() and bounded.all())

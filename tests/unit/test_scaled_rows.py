@@ -181,6 +181,11 @@ def test_packed_terms_are_held_to_their_operand(kind: str) -> None:
     read = np.zeros_like(x)
     read[3:9, 8:80] = x[3:9, 8:80]
     np.testing.assert_array_equal(run_module(module, {}, [read, right])[0], read)
+    # A bound that hides what is lost, here or in the other factor.
+    unbounded = right.copy()
+    headers_of(unbounded)[1][4] = -np.inf
+    with pytest.raises(InvalidModelError, match="packed terms are not those of its operand"):
+        run_module(module, {}, [x, unbounded])
     row, term = np.unravel_index(np.abs(x).argmax(), x.shape)
     x[row, term] = 0.5
     with pytest.raises(InvalidModelError, match="packed terms are not those of its operand"):
