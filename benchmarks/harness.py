@@ -94,7 +94,8 @@ def peer(name: str) -> Any:
 
 def largest_error(got: Any, want: Any) -> float:
     """Largest absolute difference; infinite where the shapes differ or only one is finite."""
-    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    kind = np.complex128 if np.iscomplexobj(got) or np.iscomplexobj(want) else np.float64
+    got, want = np.asarray(got, kind), np.asarray(want, kind)
     if got.shape != want.shape:
         return float("inf")
     off = float(np.abs(got - want).max())

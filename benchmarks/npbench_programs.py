@@ -53,14 +53,17 @@ class Program:
 
     def function(self, kind: str, loops: Any = None) -> Callable[..., Any]:
         """Its function as `kind` has it: "numpy", "numba_np" (parallel), ... With `loops` in place of
-        `range`, where that is given. Raises NpbenchError where there is no such version."""
+        `range`, where that is given. Raises NpbenchError where there is no such version, or no function."""
         path = self.folder / f"{self.facts['module_name']}_{kind}.py"
         if not path.exists():
             raise NpbenchError(f"npbench has no {path.name}")
         module = _loaded(path, self.root)
         if loops is not None:
             module.__dict__["range"] = loops
-        return getattr(module, self.facts["func_name"])
+        name = self.facts["func_name"]
+        if not hasattr(module, name):
+            raise NpbenchError(f"npbench's {path.name} has no function {name}")
+        return getattr(module, name)
 
     def inputs(self, preset: str, datatype: str | None = None) -> dict[str, Any]:
         """Every parameter and array by name; of floats of `datatype`, where `initialize` takes one (None: of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,9 @@ def test_files_of_different_versions_are_named(checkout: Path) -> None:
     (known.folder / "smooth_numpy.py").write_text("import npbench.no_such_thing\n")
     with pytest.raises(NpbenchError, match=r"smooth_numpy.py cannot be imported: No module named"):
         known.function("numpy")
+    (known.folder / "smooth_numpy.py").write_text("def nopython_mode(A):\n    return A\n")
+    with pytest.raises(NpbenchError, match=r"npbench's smooth_numpy.py has no function kernel"):
+        known.function("numpy")
 
 
 def test_what_float32_computes_badly_is_held_against_float64(checkout: Path) -> None:
@@ -146,6 +150,14 @@ def test_no_more_runs_than_there_is_time_for() -> None:
     assert programs.turns(calls, 30, 0.0)["irkit"]["runs"] == 5
     assert programs.turns(calls, 8)["irkit"]["runs"] == 8
     assert programs.turns(calls, 1, 0.0)["NumPy"]["runs"] == 1
+    slow = {**calls, "a peer": lambda: lambda: time.sleep(0.05)}
+    found = programs.turns(slow, 6, 0.02)
+    assert {name: f["runs"] for name, f in found.items()} == {"NumPy": 6, "irkit": 6, "a peer": 1}
+
+
+def test_parts_of_complex_results_are_compared() -> None:
+    assert programs.error([np.array([1 + 2j, 0])], [np.array([1 + 4j, 0])]) == 2 / abs(1 + 4j)
+    assert programs.error([np.array([1.0, 3])], [np.array([1 + 4j, 3])]) == 4 / abs(1 + 4j)
 
 
 @pytest.mark.parametrize(

@@ -66,3 +66,51 @@ def test_einsum_takes_diagonals() -> None:
         np.testing.assert_allclose(ours, theirs, 1e-12)
     with pytest.raises(ValueError, match="index 'i' is of 3 and 5"):
         irkit.jit(target="cpu")(uneven)(c)
+
+
+def squared(a: Any) -> Any:
+    """What was picked is written through `out=`, and through another name."""
+    z = a[a > 0.5]
+    np.multiply(z, z, z)
+    same = z
+    same += 1
+    inside = z > 1.5
+    np.logical_not(inside, out=inside)
+    return z.sum(), z.max(), inside.sum()
+
+
+def halved(a: Any) -> Any:
+    """The array itself is not: what was picked is a copy."""
+    m = a > 0.5
+    z = a[m]
+    z /= 2
+    kept = a.sum()
+    a[m] = z
+    return kept
+
+
+@pytest.mark.parametrize("function", [squared, halved])
+def test_what_was_picked_is_written_in_place(function: Any) -> None:
+    ours = np.random.default_rng(1).random((20, 5))
+    theirs = ours.copy()
+    np.testing.assert_allclose(irkit.jit(target="cpu")(function)(ours), function(theirs), 1e-12)
+    np.testing.assert_allclose(ours, theirs, 1e-12)
+
+
+def test_that_what_was_picked_keeps_its_dtype() -> None:
+    def scaled(a: Any) -> Any:
+        z = a[a > 2]
+        z *= 2.5
+        return z.sum()
+
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'multiply' output"):
+        irkit.jit(target="cpu")(scaled)(np.arange(6))
+
+
+def test_that_numpys_protocols_are_no_part_of_the_message() -> None:
+    def counted(a: Any) -> Any:
+        return np.asarray(a[a > 2]).sum()
+
+    with pytest.raises(irkit.UnsupportedError, match=r"how many elements a mask picks") as found:
+        irkit.jit(target="cpu")(counted)(np.arange(6.0))
+    assert "__array" not in str(found.value)

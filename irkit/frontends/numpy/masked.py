@@ -61,7 +61,8 @@ class MaskedArray(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name in REDUCTIONS and not name.startswith("_"):
             return partial(REDUCTIONS[name], self)
-        if hasattr(np.ndarray, name):
+        # NumPy asks for its protocols by name, and takes `__array__` where there is none.
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
             raise refused(f"ndarray.{name} of elements picked by a mask: {UNKNOWN}")
         raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
 
@@ -69,17 +70,20 @@ class MaskedArray(NDArrayOperatorsMixin):
         if method != "__call__" or set(kwargs) - {"out"}:
             raise refused(f"{ufunc.__name__}.{method} of elements picked by a mask: {UNKNOWN}")
         plain = [self._beside(x) for x in inputs]
+        out = kwargs.get("out")
+        if out is not None:
+            return self._into(ufunc, plain, out)
         result: Any = ufunc(*plain)
         r = recorder()
         value = r.expand(r.read(result.spot.view), self.array.shape)
-        out = kwargs.get("out")
-        if out is None:
-            return MaskedArray(value, self.same, self.before)
-        # Picked elements are a copy, which `a[m] += x` then writes back.
-        (target,) = out
-        if not isinstance(target, MaskedArray):
+        return MaskedArray(value, self.same, self.before)
+
+    def _into(self, ufunc: np.ufunc, plain: list[Any], out: tuple[Any, ...]) -> Any:
+        """Picked elements are a copy, which everything that is bound to it sees written."""
+        if len(out) != 1 or not isinstance(out[0], MaskedArray):
             raise refused(f"out= of {ufunc.__name__} with elements picked by a mask: {UNKNOWN}")
-        return MaskedArray(r.cast(value, target.dtype), self.same, self.before)
+        ufunc(*plain, out=self._beside(out[0]))
+        return out[0]
 
     def _beside(self, x: Any) -> Any:
         """An operand in its full place."""
