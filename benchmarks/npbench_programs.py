@@ -51,15 +51,13 @@ class Program:
         """Names of its sizes."""
         return list(self.facts["parameters"])
 
-    def function(self, kind: str, loops: Any = None) -> Callable[..., Any]:
-        """Its function as `kind` has it: "numpy", "numba_np" (parallel), ... With `loops` in place of
-        `range`, where that is given. Raises NpbenchError where there is no such version, or no function."""
+    def function(self, kind: str) -> Callable[..., Any]:
+        """Its function as `kind` has it: "numpy", "numba_np" (parallel), ... Raises NpbenchError where
+        there is no such version, or no function."""
         path = self.folder / f"{self.facts['module_name']}_{kind}.py"
         if not path.exists():
             raise NpbenchError(f"npbench has no {path.name}")
         module = _loaded(path, self.root)
-        if loops is not None:
-            module.__dict__["range"] = loops
         name = self.facts["func_name"]
         if not hasattr(module, name):
             raise NpbenchError(f"npbench's {path.name} has no function {name}")

@@ -158,11 +158,8 @@ def _by_numba(known: npbench_programs.Program) -> Callable[..., Any]:
 
 
 def _by_irkit(known: npbench_programs.Program) -> Callable[..., Any]:
-    """npbench's NumPy source under `irkit.jit`, its loops `irkit.range`."""
-    jit, loops = (getattr(irkit, name, None) for name in ("jit", "range"))
-    if jit is None:
-        raise NpbenchError("this irkit has no irkit.jit")
-    return jit(known.function("numpy", loops))
+    """npbench's NumPy source as it stands, under `irkit.jit`."""
+    return irkit.jit(known.function("numpy"))
 
 
 def _why_not(
