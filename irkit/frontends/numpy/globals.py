@@ -17,9 +17,9 @@ from irkit.frontends.numpy.creation import TracedNamespace, TracedType, traced_a
 from irkit.frontends.numpy.library import is_of_numpy
 from irkit.frontends.numpy.loops import traced_range
 from irkit.frontends.numpy.objects import is_booster, is_estimator
-from irkit.frontends.numpy.recorder import tracing
-from irkit.frontends.numpy.while_rounds import WhileRounds
-from irkit.frontends.numpy.while_source import ROUNDS, told_of_rounds
+from irkit.frontends.numpy.recorder import recorder, tracing
+from irkit.frontends.numpy.while_rounds import Span, WhileRounds
+from irkit.frontends.numpy.while_source import ROUNDS, SPAN, told_of_rounds
 
 Capture = Callable[[str, Any, Callable[[], Any]], Any]
 """Told of each global and each variable of an enclosing function that is read (its name, what it is, what
@@ -41,7 +41,8 @@ class TracedGlobals(dict[str, Any]):
         super().__init__(own)
         self.capture, self.own, self.lifts = capture, own, lifts
         self.stand_in = stand_in or partial(numpy_stand_in, lifts=lifts)
-        own_builtins = {**vars(builtins), "__import__": self._import, ROUNDS: WhileRounds}
+        told = {ROUNDS: WhileRounds, SPAN: Span}
+        own_builtins = {**vars(builtins), "__import__": self._import, **told}
         if stand_in is None or tracing():
             own_builtins["range"] = traced_range
             own_builtins["type"] = TracedType
@@ -132,7 +133,7 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
     )
     defaults = function.__defaults__
     made = types.FunctionType(
-        told_of_rounds(function.__code__) if scope.lifts else function.__code__,
+        told_of_rounds(function.__code__, _leaving()) if scope.lifts else function.__code__,
         scope,
         function.__name__,
         defaults
@@ -149,6 +150,11 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
     own.cell_contents = made
     del scope.begun[id(function)]
     return made
+
+
+def _leaving() -> frozenset[str]:
+    """What this trace knows of `for` statements that data end."""
+    return frozenset(recorder().leaving) if tracing() else frozenset()
 
 
 def _default(value: Any, of: int | str, scope: TracedGlobals, later: Callable[[], Any]) -> Any:

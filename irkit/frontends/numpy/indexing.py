@@ -12,6 +12,7 @@ from irkit.frontends.array_ops import moving
 from irkit.frontends.numpy.arrays import TracedArray, fresh, in_buffer, is_traced, value_of
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.masked import MaskedArray, masked_operand
+from irkit.frontends.numpy.masked_places import set_masked_places
 from irkit.frontends.numpy.moved_views import at, indices_of, limits_of, seen, terms_of
 from irkit.frontends.numpy.operands import array_of, operand, traced_list
 from irkit.frontends.numpy.picking import combine_picked, get_picked, set_picked
@@ -49,7 +50,9 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
         raise TypeError(f"'numpy.{array.dtype}' object does not support item assignment")
     keys = _keys(key)
     check_writeable(array, "assignment destination is read-only")
-    if (picked := _behind_mask(array, keys)) is not None:
+    if any(type(k) is MaskedArray for k in keys):
+        set_masked_places(array, keys, value)
+    elif (picked := _behind_mask(array, keys)) is not None:
         _set_masked(*picked, value)
     elif any(map(_picks, keys)):
         set_picked(array, keys, value)
@@ -249,7 +252,7 @@ def _masked(array: TracedArray, mask: TracedArray, before: int) -> Any:
     """The elements where a mask holds: as many as it has, which is not known, so only for what keeps them in
     their places."""
     _check_mask(array, mask)
-    return MaskedArray(value_of(array), value_of(mask), before)
+    return MaskedArray(value_of(array), value_of(mask), before, array.spot.known)
 
 
 def _check_mask(array: TracedArray, mask: TracedArray) -> None:

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from irkit.dialects.graph import AndOp
 from irkit.frontends.numpy import reductions
 from irkit.frontends.numpy.alike import Values
-from irkit.frontends.numpy.arrays import FAST_POWERS, fresh, value_of
+from irkit.frontends.numpy.arrays import FAST_POWERS, fresh, in_buffer, value_of
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import operand
 from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Check, Value
+from irkit.weights import Array
 
 UNKNOWN = "how many elements a mask picks is not known while the function is traced"
 
@@ -28,9 +30,13 @@ class MaskedArray(NDArrayOperatorsMixin):
     a loop may hand them on; `same` is what masks are told apart by. `before`: so many axes stand before what
     was picked, which here comes first."""
 
-    def __init__(self, value: Value, mask: Value, before: int = 0) -> None:
+    def __init__(
+        self, value: Value, mask: Value, before: int = 0, known: Array | None = None
+    ) -> None:
+        """`known`: all elements of the array, where they are known while the function is traced."""
         self.array, self.same, self.before = fresh(value), mask, before
         self.held = fresh(mask)
+        self.array.spot.buffer.known = None if known is None else in_buffer(known.copy())
 
     @property
     def value(self) -> Value:
@@ -48,12 +54,17 @@ class MaskedArray(NDArrayOperatorsMixin):
         return self.array.dtype
 
     @property
+    def count(self) -> Any:
+        """How many the mask picked: one of Python's numbers."""
+        if self.before:
+            raise refused(UNKNOWN)
+        return _number_of(LIBRARY.sum(self.held, dtype=np.int64))
+
+    @property
     def size(self) -> Any:
         """How many elements there are: one of Python's numbers."""
         rest = self.array.shape[self.held.ndim :]
-        found = LIBRARY.sum(self.held, dtype=np.int64) * prod(rest)
-        found.spot.weak = int
-        return found
+        return _number_of(LIBRARY.sum(self.held, dtype=np.int64) * prod(rest))
 
     def __repr__(self) -> str:
         return f"<elements of a traced array {self.array!r} where a mask holds>"
@@ -88,14 +99,18 @@ class MaskedArray(NDArrayOperatorsMixin):
     def _beside(self, x: Any) -> Any:
         """An operand in its full place."""
         if isinstance(x, MaskedArray):
-            if not same_mask(x.same, self.same):
-                raise refused(f"elements picked by two masks together: {UNKNOWN}")
+            self._beside_mask(x)
             if (x.before, x.array.ndim) != (self.before, self.array.ndim):
                 raise refused(f"elements picked from arrays of other dimensions: {UNKNOWN}")
             return x.array
         if operand(x).shape != ():
             raise refused(f"an array beside elements picked by a mask: {UNKNOWN}")
         return x
+
+    def _beside_mask(self, x: MaskedArray) -> None:
+        """Raises UnsupportedError for what another mask picked."""
+        if not same_mask(x.same, self.same):
+            raise refused(f"elements picked by two masks together: {UNKNOWN}")
 
     def __pow__(self, other: Any) -> Any:
         fast = FAST_POWERS.get(other) if type(other) in (int, float) else None
@@ -116,7 +131,13 @@ class MaskedArray(NDArrayOperatorsMixin):
         raise refused(UNKNOWN)
 
     def __getitem__(self, key: Any) -> Any:
-        raise refused(f"an index of elements picked by a mask: {UNKNOWN}")
+        """What a mask picks of what this one's picked: by both."""
+        mask = key.array if type(key) is MaskedArray else None
+        if mask is None or mask.dtype != bool or mask.ndim != self.held.ndim:
+            raise refused(f"an index of elements picked by a mask: {UNKNOWN}")
+        self._beside_mask(key)
+        both = recorder().op(AndOp, self.mask, value_of(mask))
+        return MaskedArray(self.value, both, self.before, self.array.spot.known)
 
     def __iter__(self) -> Any:
         raise refused(f"a loop over elements picked by a mask: {UNKNOWN}")
@@ -148,6 +169,12 @@ def _reduction(kind: str) -> Callable[..., Any]:
         return function(picked.array, axis=along, where=mask, initial=_last(kind, picked.dtype))
 
     return reduced
+
+
+def _number_of(count: Any) -> Any:
+    """A count as one of Python's numbers."""
+    count.spot.weak = int
+    return count
 
 
 def _rows(picked: MaskedArray, axis: Any) -> bool:

@@ -88,6 +88,8 @@ class Recorder:
         """Places of `while` statements on data of which a round is being traced."""
         self.exact: set[str] = set()
         """Places of loops whose range is taken as it is in each round around them."""
+        self.leaving: set[str] = set()
+        """Places of first statements of `for` statements that data end: they are `while` statements."""
         self.moving: list[str] = []
         """Places of loops of which a round is being traced that may stand for all, whatever their range."""
         self.dropped: dict[str, str] = {}

@@ -33,6 +33,7 @@ from irkit.frontends.numpy.states import state_of
 from irkit.frontends.numpy.tables.arguments import TABLES, changes_of, tables_in
 from irkit.frontends.numpy.tables.objects import Gathering, Table, is_table
 from irkit.frontends.numpy.unify import Unequal, Unifier
+from irkit.frontends.numpy.while_rounds import LeavesOnData
 from irkit.weights import Array
 
 
@@ -172,15 +173,18 @@ def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
 
 def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
     """One trace that stands: loops whose range hangs on a loop around them are tried as such, and where that
-    fails, the function is traced anew with them as they are."""
-    exact = set[str]()
+    fails, the function is traced anew with them as they are; so it is where data end a `for` statement."""
+    exact, leaving = set[str](), set[str]()
     while True:
         r = Recorder(pattern.learned)
-        r.exact = exact
+        r.exact, r.leaving = exact, leaving
         try:
             found = _traced(function, pattern, r)
         except ExactRange as met:
             exact.add(met.place)
+            continue
+        except LeavesOnData as met:
+            leaving.add(met.place)
             continue
         except Exception:
             if not r.moving:

@@ -17,20 +17,42 @@ from typing import Any, cast
 import numpy as np
 
 from irkit.dialects.graph import AndOp, NotOp, OrOp
-from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced, value_of
+from irkit.frontends.numpy.arrays import empty, fresh, is_traced, value_of
 from irkit.frontends.numpy.frames import snapshot
-from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.loops import TracedRange
 from irkit.frontends.numpy.masked import MaskedArray
-from irkit.frontends.numpy.operands import array_of
-from irkit.frontends.numpy.picks import Pick
 from irkit.frontends.numpy.places import at_place, refused, user_frame, user_place
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Buffer, Record, Value, While
 from irkit.frontends.numpy.unify import Unequal, Unifier
 from irkit.frontends.numpy.varying import VaryingArray
-from irkit.frontends.numpy.weak import weak_number
+from irkit.frontends.numpy.while_cells import Cell, Copy, MaskedCell, cells_of, is_kept
 
 Names = tuple[str, ...]
+
+
+class LeavesOnData(BaseException):
+    """Data say whether the `for` statement whose first statement is the `if` at `place` goes on: it is to be
+    a `while` statement. Not an error of the user's, whose `except` must not see it."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+class Span:
+    """The numbers that a `for` statement goes through, which a `while` statement counts."""
+
+    def __init__(self, rounds: Any) -> None:
+        if not isinstance(rounds, range | TracedRange):
+            raise refused("a `for` statement that data end, over what is not a range")
+        self.first, self.stop, self.step = (
+            int(getattr(rounds, n)) for n in ("start", "stop", "step")
+        )
+
+    def goes_on(self, turn: Any) -> Any:
+        """Whether there is such a number."""
+        return turn < self.stop if self.step > 0 else turn > self.stop
 
 
 class WhileRounds:
@@ -111,6 +133,17 @@ class WhileRounds:
         frame = user_frame()
         return found and frame is not None and name in frame.f_locals
 
+    def leaves(self, value: Any, line: int) -> bool:
+        """Whether a `for` statement is left before a round. Raises LeavesOnData where data say so."""
+        if _truth(value) is None:
+            return bool(value)
+        frame = user_frame()
+        raise LeavesOnData(f"{frame.f_code.co_filename}:{line}" if frame is not None else "")
+
+    def length(self, function: Any, value: Any) -> Any:
+        """`len(value)`; `function` is what `len` is."""
+        return value.count if function is len and type(value) is MaskedArray else function(value)
+
     def end(self) -> None:
         """After the statement. Raises UnsupportedError where `break` has left it in a round that stands for
         others."""
@@ -134,100 +167,6 @@ def _truth(value: Any) -> Value | None:
     return r.cast(r.reshape(value_of(value), ()), np.dtype(bool))
 
 
-# What is handed on
-
-
-@dataclass
-class _Cell:
-    """Where a variable is kept from round to round: an array of its own."""
-
-    array: TracedArray
-    scalar: bool
-    weak: type | None
-
-    @staticmethod
-    def of(value: Any) -> _Cell:
-        """One that has a copy of `value`, in C order."""
-        array = _plain(value)
-        made = empty(array.shape, array.dtype)
-        recorder().write(value_of(array), made.spot.view)
-        return _Cell(made, array.spot.scalar, _weak_of(value, array))
-
-    def copy(self) -> TracedArray:
-        """What is in it now."""
-        return fresh(value_of(self.array), self.scalar, self.weak)
-
-    def check(self, name: str, value: Any) -> TracedArray:
-        """`value` as an array. Raises UnsupportedError for one of another kind than was before."""
-        array = _plain(value)
-        have = (self.array.shape, self.array.dtype, self.scalar, self.weak)
-        got = (array.shape, array.dtype, array.spot.scalar, _weak_of(value, array))
-        if have[:3] == got[:3] and self.weak is not None and got[3] is None:
-            # The next round takes NumPy's number, and must do with it what this one did with Python's.
-            self.weak = None
-        elif have != got:
-            begin = f"; begin with np.{array.dtype}" if self.weak and array.spot.scalar else ""
-            raise refused(
-                f"'{name}' is {_said(*have)} before a round of a `while` loop on data, and {_said(*got)} "
-                f"after it: it must stay what it is, from before the loop on{begin}"
-            )
-        return array
-
-
-def _plain(value: Any) -> TracedArray:
-    found = weak_number(value, int)
-    array = array_of(found)
-    if array is not value and type(value) in (int, float):
-        array.spot.weak = type(value)
-    return array
-
-
-def _weak_of(value: Any, array: TracedArray) -> type | None:
-    kind = cast(Any, type(value))
-    return kind if kind in (int, float) else array.spot.weak
-
-
-def _said(shape: tuple[int, ...], dtype: np.dtype[Any], scalar: bool, weak: type | None) -> str:
-    if weak is not None:
-        return f"one of Python's numbers ({weak.__name__})"
-    return f"a number of NumPy's ({dtype})" if scalar else f"an array {dtype}{list(shape)}"
-
-
-def _is_kept(value: Any, is_bound: bool) -> bool:
-    """Whether a variable is handed on by value: an array that is only changed with `+=` is itself."""
-    if is_traced(value):
-        return is_bound or value.spot.scalar
-    if isinstance(value, np.ndarray | np.generic):
-        known = np.asarray(cast(Any, value))
-        return known.dtype.kind in "biufc" and (is_bound or isinstance(value, np.generic))
-    return type(value) in (int, float) or isinstance(value, Index)
-
-
-class _Copy(Pick):
-    """That a buffer has a copy of what others may still see or write, where NumPy has the array itself."""
-
-    def __init__(self, name: str, of: Sequence[Buffer]) -> None:
-        super().__init__(())
-        self._name, self.of = name, tuple(of)
-
-    def copy_written(self) -> None:
-        """Neither the array nor other copies of it have what NumPy has there."""
-        self.ahead = self._error()
-        for other in (p for b in self.of for p in b.picks):
-            if other is not self:
-                other.array_written()
-
-    def array_written(self) -> None:
-        """It is not what NumPy has."""
-        self.behind = self._error()
-
-    def _error(self) -> Exception:
-        return refused(
-            f"a write to an array that '{self._name}' of a `while` loop on data is too, in some round: bind "
-            f"'{self._name}' to a copy"
-        )
-
-
 # The loop
 
 
@@ -249,7 +188,7 @@ class _Loop:
         self._recorder = recorder()
         self.place = user_place()
         self._outer = self._recorder.records
-        self._cells: dict[str, _Cell] = {}
+        self._cells: dict[str, Cell | MaskedCell] = {}
         self._first: _Round | None = None
         self._round = _Round(self._outer, 0)
         self.fresh_names: tuple[str, ...] = ()
@@ -266,18 +205,18 @@ class _Loop:
         self.fresh_names = tuple(n for n in self._names if n not in alive)
         for name in self.fresh_names:
             self._recorder.dropped[name] = self.place
-        kept = [n for n in alive if _is_kept(held[n], n in self._is_bound)]
+        kept = [n for n in alive if is_kept(held[n], n in self._is_bound)]
         before = {n: held[n] for n in kept}
         self._flag = empty((), np.dtype(bool))
         self._recorder.write(test, self._flag.spot.view)
-        self._cells = {n: _Cell.of(v) for n, v in before.items()}
+        self._cells = cells_of(before)
         self._before = self._states()
         self._recorder.going.append(self.place)
         self._new_round(self._shared(before))
         return self.bindings, set(self.fresh_names)
 
     def _is_dead(self, name: str, value: Any) -> bool:
-        return name in self._dead or type(value) in (MaskedArray, VaryingArray)
+        return name in self._dead or type(value) is VaryingArray
 
     def _new_round(self, shared: Mapping[str, Sequence[Buffer]]) -> None:
         self._round = _Round([], len(self._recorder.made))
@@ -288,7 +227,7 @@ class _Loop:
         """Variables have copies of what is kept; those of arrays that something else sees must not differ."""
         self.bindings = {n: c.copy() for n, c in self._cells.items()}
         for name, buffers in shared.items():
-            pick = self.bindings[name].spot.buffer.pick = _Copy(name, buffers)
+            pick = self.bindings[name].spot.buffer.pick = Copy(name, buffers)
             for buffer in buffers:
                 buffer.picks.append(pick)
 
@@ -299,10 +238,8 @@ class _Loop:
         if missing:
             raise refused(f"'{missing[0]}' is deleted in a round of a `while` loop on data")
         after = {n: held[n] for n in self._cells}
-        arrays = {n: c.check(n, after[n]) for n, c in self._cells.items()}
-        new = {n: value_of(a) for n, a in arrays.items()}
-        for name, value in new.items():
-            self._recorder.write(value, self._cells[name].array.spot.view)
+        for value, view in [w for n, c in self._cells.items() for w in c.after(n, after[n])]:
+            self._recorder.write(value, view)
         self._recorder.write(test, self._flag.spot.view)
         done = self._round
         done.made, done.states = {*self._recorder.made[done.begin :]}, self._states()
@@ -359,14 +296,21 @@ class _Loop:
 
     def _shared(self, values: Mapping[str, Any]) -> dict[str, list[Buffer]]:
         """Of those that are arrays of which something else sees elements: what that is."""
+        picked = {n: v.array for n, v in values.items() if type(v) is MaskedArray}
         arrays = {n: v for n, v in values.items() if is_traced(v) and not v.spot.scalar}
-        if not arrays:
+        if not arrays and not picked:
             return {}
         frames = [snapshot(f) for f in _frames(self._frame)]
+        for name, array in picked.items():
+            others = [{n: v for n, v in frames[0].items() if n != name}, *frames[1:]]
+            if any(b is array.spot.buffer for b in _buffers(others)):
+                raise refused(
+                    f"'{name}' of a `while` loop on data is what a mask picked, and so is another variable"
+                )
         found: dict[str, list[Buffer]] = {}
         for name, array in arrays.items():
             buffer = array.spot.buffer
-            if isinstance(buffer.pick, _Copy):
+            if isinstance(buffer.pick, Copy):
                 # It stands for others, which are no less shared.
                 found[name] = [*buffer.pick.of]
                 continue

@@ -5,8 +5,10 @@
 
 asks an object of `while_rounds.WhileRounds` whether it goes on, and takes from it what stands for variables
 that it assigns to. `and`, `or`, `not` and chains in the test are spelled out, as Python asks each part for
-its truth. Lines stay what they are. Where there is no source, or it is not that of the function, the function
-stays as it is, and a test of data is refused as any other `if`.
+its truth, and `len` in it is the object's too. A `for` statement over a range of which the first statement is
+`if test: break` is asked whether data say so; where they do, it is a `while` statement in the next trace.
+Lines stay what they are. Where there is no source, or it is not that of the function, the function stays as
+it is, and a test of data is refused as any other `if`.
 """
 
 from __future__ import annotations
@@ -18,27 +20,31 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
+from irkit.frontends.numpy.left_loops import is_left, is_read
 from irkit.syntax_trees import in_one_thread
 
 OWN = "__irkit_"
 """What the names of variables begin with that are none of the user's."""
 ROUNDS = f"{OWN}while__"
 """The built-in function that makes a WhileRounds."""
+SPAN = f"{OWN}span__"
+"""The built-in function that makes a Span."""
 _FEATURES = sum(getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
 _RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def told_of_rounds(code: types.CodeType) -> types.CodeType:
-    """The code of a function, with `while` statements that say what they do."""
-    return _rewritten(code, code.co_filename)
+def told_of_rounds(code: types.CodeType, leaving: frozenset[str] = frozenset()) -> types.CodeType:
+    """The code of a function, with `while` statements that say what they do. `leaving`: places of the first
+    statements of `for` statements that are to be `while` statements."""
+    return _rewritten(code, code.co_filename, leaving)
 
 
 @lru_cache(maxsize=1024)
-def _rewritten(code: types.CodeType, file: str) -> types.CodeType:
+def _rewritten(code: types.CodeType, file: str, leaving: frozenset[str]) -> types.CodeType:
     """`file` is part of the key: code is equal to that of another file."""
     if code.co_flags & _RESUMED:
         return code
@@ -47,13 +53,14 @@ def _rewritten(code: types.CodeType, file: str) -> types.CodeType:
     if (
         module is None
         or found is None
-        or not any(isinstance(n, ast.While) for n in ast.walk(found))
+        or not any(isinstance(n, ast.While) or is_left(n) for n in ast.walk(found))
     ):
         return code
     plain = _compiled(module, code)
     if plain is None or not _same(plain, code):
         return code
-    _Rewriter().visit(found)
+    lines = {int(at) for path, _, at in (p.rpartition(":") for p in leaving) if path == file}
+    _Rewriter(lines).visit(found)
     made = _compiled(module, code)
     return code if made is None else made
 
@@ -127,9 +134,10 @@ class _Function:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, leaving: set[int]) -> None:
+        """`leaving`: lines of the first statements of `for` statements that are to be `while` statements."""
         self._functions: list[_Function] = []
-        self._made = 0
+        self._made, self._leaving = 0, leaving
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         said = (n for n in ast.walk(node) if isinstance(n, ast.Global | ast.Nonlocal))
@@ -145,8 +153,49 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        return self._inside(node)
+    def visit_For(self, node: ast.For) -> Any:
+        first = node.body[0]
+        if (
+            not isinstance(first, ast.If)
+            or not is_left(node)
+            or is_read(node, self._functions[-1].node)
+        ):
+            return self._inside(node)
+        if first.test.lineno in self._leaving:
+            return self._counted(node, first.test)
+        self._inside(node)
+        rounds, line = self._name(), ast.Constant(first.test.lineno)
+        begin = ast.Assign(
+            [ast.Name(rounds, ast.Store())], _call(ROUNDS, _texts(_Names((), (), ())))
+        )
+        asked = _method(rounds, "leaves", self._truth(first.test, rounds), line)
+        first.test = ast.copy_location(asked, first.test)
+        _placed(begin, node)
+        ast.fix_missing_locations(node)
+        return [begin, node]
+
+    def _counted(self, node: ast.For, test: ast.expr) -> list[ast.stmt]:
+        """The same as a `while` statement that counts its rounds in a variable."""
+        span = self._name()
+        turn, target = f"irkit_turn_{self._made}", cast(ast.Name, node.target).id
+        step = ast.BinOp(_read(turn), ast.Add(), ast.Attribute(_read(span), "step", ast.Load()))
+        begin: list[ast.stmt] = [
+            ast.Assign([ast.Name(span, ast.Store())], _call(SPAN, node.iter)),
+            ast.Assign(
+                [ast.Name(turn, ast.Store())], ast.Attribute(_read(span), "first", ast.Load())
+            ),
+        ]
+        counts: list[ast.stmt] = [
+            ast.Assign([ast.Name(target, ast.Store())], _read(turn)),
+            ast.Assign([ast.Name(turn, ast.Store())], step),
+        ]
+        asks: list[ast.expr] = [_method(span, "goes_on", _read(turn)), ast.UnaryOp(ast.Not(), test)]
+        both = ast.copy_location(ast.BoolOp(ast.And(), asks), test)
+        loop = ast.copy_location(ast.While(both, [*counts, *node.body[1:]], []), node)
+        for made in (*begin, *counts):
+            _placed(made, node)
+        ast.fix_missing_locations(loop)
+        return [*begin, *self.visit_While(loop)]
 
     def visit_While(self, node: ast.While) -> Any:
         own = self._functions[-1]
@@ -183,7 +232,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(test, ast.Compare) and len(test.ops) > 1:
             test = self._chain(test)
         if not isinstance(test, ast.BoolOp):
-            return test
+            return _Lengths(rounds).visit(test)
         is_and = isinstance(test.op, ast.And)
         made = self._truth(test.values[0], rounds)
         for value in test.values[1:]:
@@ -206,6 +255,23 @@ class _Rewriter(ast.NodeTransformer):
             parts.append(ast.copy_location(ast.Compare(left, [op], [held]), test))
             left = ast.Name(name, ast.Load())
         return ast.copy_location(ast.BoolOp(ast.And(), parts), test)
+
+
+class _Lengths(ast.NodeTransformer):
+    """`len(x)` as a method of `rounds`, for what Python's own cannot say."""
+
+    def __init__(self, rounds: str) -> None:
+        self._rounds = rounds
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id != "len" or len(node.args) != 1:
+            return node
+        return ast.copy_location(_method(self._rounds, "length", node.func, node.args[0]), node)
+
+
+def _read(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
