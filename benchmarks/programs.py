@@ -28,6 +28,8 @@ from irkit.errors import IrkitError
 ERRORS = {"float64": 1e-9, "float32": 1e-4}
 """Largest difference from NumPy, over the largest of its results, by the type of the least exact of them."""
 DEVICE = "cpu2"
+REFUSALS = (IrkitError, TypeError, ValueError)
+"""What a program that is not compiled is refused with."""
 WARM = 12
 """Calls before any is timed: `auto` tries its modes on the first."""
 Call = Callable[[], Any]
@@ -138,7 +140,9 @@ def npbench_program(root: Path, name: str, options: argparse.Namespace) -> dict[
     arguments = known.arguments(values)
     want = known.results(functions["NumPy"](*arguments), arguments)
     for who in [f for f in functions if f != "NumPy"]:
-        reason = _why_not(known, values, functions[who], want)
+        # A peer may fail in ways of its own.
+        errors = REFUSALS if who == "irkit" else (Exception,)
+        reason = _why_not(known, values, functions[who], want, errors)
         if reason is not None:
             found[who] = reason
             del functions[who]
@@ -163,13 +167,17 @@ def _by_irkit(known: npbench_programs.Program) -> Callable[..., Any]:
 
 
 def _why_not(
-    known: npbench_programs.Program, values: dict[str, Any], function: Callable[..., Any], want: Any
+    known: npbench_programs.Program,
+    values: dict[str, Any],
+    function: Callable[..., Any],
+    want: Any,
+    errors: tuple[type[Exception], ...] = REFUSALS,
 ) -> Any:
     """Why a candidate has no time: it refuses the program, or is wrong; None if it is right."""
     given = known.arguments(values)
     try:
         got = known.results(function(*given), given)
-    except (IrkitError, TypeError, ValueError) as refusal:
+    except errors as refusal:
         return f"refused: {str(refusal).splitlines()[0][:200]}"
     off = error(got, want)
     right = off <= limit(want) or _as_near_as(known, values, got, want)

@@ -16,6 +16,7 @@ APPROXIMATE: dict[tuple[type[Operation], Attribute], str] = {
         ): f"{op.name.removeprefix('math.')}_{'float32' if element == f32 else 'float64'}"
         for element in (f32, f64)
         for op in (
+            math_dialect.Atan2Op,
             math_dialect.AtanOp,
             math_dialect.ExpOp,
             math_dialect.Log1pOp,
@@ -28,7 +29,6 @@ APPROXIMATE: dict[tuple[type[Operation], Attribute], str] = {
         for op in (
             math_dialect.AcosOp,
             math_dialect.AsinOp,
-            math_dialect.Atan2Op,
             math_dialect.CosOp,
             math_dialect.CoshOp,
             math_dialect.ErfOp,

@@ -166,6 +166,16 @@ def test_angles_of_points() -> None:
     assert compared("atan2_float64", y, x) <= ULP["atan2_float64"]
 
 
+def test_angles_of_points_of_float32() -> None:
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 2**32, (2, 300_000), dtype=np.uint32).view(np.float32)
+    near = rng.standard_normal((2, 600_000)).astype(np.float32)
+    grid = np.stack([a.ravel() for a in np.meshgrid([*EDGES, 1e-45, -1e-45], EDGES)])
+    parts = [bits, near, grid.astype(np.float32)]
+    y, x = (np.ascontiguousarray(a) for a in np.concatenate(parts, axis=1))
+    assert compared("atan2_float32", y, x) <= ULP["atan2_float32"]
+
+
 # The float64 that is nearest to a multiple of pi/2, as J.-M. Muller lists it, and others near one.
 NEAREST = (6381956970095103.0 * 2.0**797, 5319372648326541.0 * 2.0**155, math.pi, 1e22, 2.0**1023)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from pathlib import Path
@@ -121,6 +122,20 @@ def test_what_float32_computes_badly_is_held_against_float64(checkout: Path) -> 
     assert want[1][0] == 0
     assert programs._why_not(known, values, answer(3), want) is None
     assert "wrong" in programs._why_not(known, values, answer(30), want)
+
+
+def test_that_a_peer_fails_by_itself(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(known: Any) -> Any:
+        def fails(*arguments: Any) -> Any:
+            raise RuntimeError("in no program of ours\nfor a reason")
+
+        return fails
+
+    monkeypatch.setattr(programs, "_by_numba", make)
+    options = argparse.Namespace(preset="S", datatype=None, runs=1, budget=1.0)
+    found = programs.npbench_program(checkout, "jacobi_1d", options)
+    assert found["Numba parallel"] == "refused: in no program of ours"
+    assert found["irkit"]["runs"] == 1
 
 
 def test_floats_are_of_the_type_asked_for(checkout: Path) -> None:

@@ -62,10 +62,10 @@ from irkit.runtime.intrinsics.cuda_attention_gradient import (
 )
 from irkit.runtime.intrinsics.cuda_attention_parts import cut_terms, part_scores, part_sums
 from irkit.runtime.intrinsics.cuda_approximations import (
-    acos_float64, asin_float64, atan2_float64, atan_float32, atan_float64, cos_float32,
-    cos_float64, cosh_float64, erf_float32, erf_float64, exp2_float64, exp_float32, exp_float64,
-    expm1_float64, log10_float64, log1p_float32, log1p_float64, log2_float64, log_float32,
-    log_float64, pow_float32, sin_float32, sin_float64, sinh_float64, tanh_float32,
+    acos_float64, asin_float64, atan2_float32, atan2_float64, atan_float32, atan_float64,
+    cos_float32, cos_float64, cosh_float64, erf_float32, erf_float64, exp2_float64, exp_float32,
+    exp_float64, expm1_float64, log10_float64, log1p_float32, log1p_float64, log2_float64,
+    log_float32, log_float64, pow_float32, sin_float32, sin_float64, sinh_float64, tanh_float32,
     tanh_float64,
 )
 from irkit.runtime.intrinsics.cuda_boxes import copy_box, see_map, store_piece, store_piece_across

@@ -14,6 +14,7 @@ from irkit.runtime.intrinsics.cpu_exponentials64 import (
     sinh_float64,
 )
 from irkit.runtime.intrinsics.cpu_functions import (
+    atan2_float32,
     atan_float32,
     erf_float32,
     exp_float32,
@@ -42,6 +43,7 @@ __all__ = [
     "ULP",
     "acos_float64",
     "asin_float64",
+    "atan2_float32",
     "atan2_float64",
     "atan_float32",
     "atan_float64",
@@ -71,6 +73,7 @@ __all__ = [
 ULP: Final = {
     "acos_float64": 0.8,
     "asin_float64": 0.8,
+    "atan2_float32": 1.6,
     "atan2_float64": 2.5,
     "atan_float32": 1.3,
     "atan_float64": 1.9,

@@ -189,13 +189,38 @@ ATAN = singles(
 )
 
 
+PI_HIGH = np.float32(math.pi)
+PI_LOW = np.float32(math.pi - float(PI_HIGH))
+
+
+@inlined
+def _atan_below_one(s: Any) -> Any:
+    z = s * s
+    return fma(s * z, horner(z, ATAN), s)
+
+
 @inlined
 def atan_float32(x: Any) -> Any:
     """Arc tangent; above 1 a right angle less that of the reciprocal."""
     a = abs(x)
     far = a > ONE
-    s = -ONE / a if far else a
-    z = s * s
-    y = fma(s * z, horner(z, ATAN), s)
+    y = _atan_below_one(-ONE / a if far else a)
     y = HALF_PI_HIGH + (HALF_PI_LOW + y) if far else y
     return copysign(y, x)
+
+
+@inlined
+def atan2_float32(y: Any, x: Any) -> Any:
+    """The angle of a point, by the arc tangent of a ratio of at most one."""
+    a, b = abs(y), abs(x)
+    steep = a > b
+    top, bottom = (b, a) if steep else (a, b)
+    ratio = top / bottom
+    # Of two infinities, and of two zeros.
+    ratio = ratio if top < INFINITY else ONE
+    ratio = ratio if bottom > ZERO else ZERO
+    angle = _atan_below_one(ratio)
+    angle = HALF_PI_HIGH - (angle - HALF_PI_LOW) if steep else angle
+    angle = PI_HIGH - (angle - PI_LOW) if copysign(ONE, x) < ZERO else angle
+    angle = angle if a == a and b == b else NAN
+    return copysign(angle, y)

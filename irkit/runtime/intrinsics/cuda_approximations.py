@@ -61,7 +61,7 @@ def tanh_float32(typing_context: Any, x: Any) -> Any:
 acos_float64 = math.acos
 asin_float64 = math.asin
 atan_float32 = atan_float64 = math.atan
-atan2_float64 = math.atan2
+atan2_float32 = atan2_float64 = math.atan2
 cos_float32 = cos_float64 = math.cos
 cosh_float64 = math.cosh
 erf_float32 = erf_float64 = math.erf
