@@ -21,28 +21,32 @@ from numba.extending import intrinsic
 
 PREFIX: Final = "irkit.seldom."
 """How the names of these functions begin."""
-_LANES = (2, 4, 8)
-_F64, _I1, _I32 = ir.DoubleType(), ir.IntType(1), ir.IntType(32)
+_LANES = (2, 4, 8, 16)
+_I1, _I32 = ir.IntType(1), ir.IntType(32)
 
 
-def seldom(function: Callable[..., Any]) -> Any:
-    """An intrinsic of one float64: `function`, which any element may be given, and few are."""
+def seldom(function: Callable[..., Any], kind: Any = types.float64) -> Any:
+    """An intrinsic of one float, a float64 by default: `function`, which any element may be given, and few
+    are."""
     name = PREFIX + function.__name__
 
     @intrinsic
     def call(typingctx: Any, x: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             found = builder.module.globals.get(name)
-            made = found or _scalar(context, builder.module, name, function)
+            made = found or _scalar(context, builder.module, name, function, kind)
             return builder.call(made, arguments)
 
-        return types.float64(types.float64), codegen
+        return kind(kind), codegen
 
     return call
 
 
-def _scalar(context: Any, module: ir.Module, name: str, function: Callable[..., Any]) -> Any:
-    made = ir.Function(module, ir.FunctionType(_F64, [_F64]), name)
+def _scalar(
+    context: Any, module: ir.Module, name: str, function: Callable[..., Any], kind: Any
+) -> Any:
+    number = context.get_value_type(kind)
+    made = ir.Function(module, ir.FunctionType(number, [number]), name)
     made.linkage = "linkonce_odr"
     for attribute in ("noinline", "nounwind", "readnone"):
         made.attributes.add(attribute)
@@ -50,7 +54,7 @@ def _scalar(context: Any, module: ir.Module, name: str, function: Callable[..., 
     # llvmlite knows attributes of one word.
     set.add(made.attributes, f'"vector-function-abi-variant"="{variants}"')
     builder = ir.IRBuilder(made.append_basic_block("entry"))
-    signature = types.float64(types.float64)
+    signature = kind(kind)
     compiled = context.compile_subroutine(builder, function, signature)
     _, result = context.call_internal_no_propagate(
         builder, compiled.fndesc, signature, [made.args[0]]
@@ -63,7 +67,8 @@ def _scalar(context: Any, module: ir.Module, name: str, function: Callable[..., 
 
 def _variant(module: ir.Module, scalar: Any, lanes: int) -> None:
     """The function of vectors: whichever elements want it, it is computed for all."""
-    vector, mask = ir.VectorType(_F64, lanes), ir.VectorType(_I1, lanes)
+    number = scalar.function_type.return_type
+    vector, mask = ir.VectorType(number, lanes), ir.VectorType(_I1, lanes)
     made = ir.Function(module, ir.FunctionType(vector, [vector, mask]), f"{scalar.name}.{lanes}")
     # Nothing calls it until loops are vectors.
     made.linkage = "weak_odr"

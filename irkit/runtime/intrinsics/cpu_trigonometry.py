@@ -1,8 +1,10 @@
-"""Sine and cosine of float32 without a branch, a call or a table, for arguments of any size.
+"""Sine and cosine of float32 in vectors, without a table in memory, for arguments of any size.
 
-x = m * 2^e with a whole m of 24 bits. Only the bits of 2^e * 2/pi modulo 4 matter; they are shifted out of
-a constant in three parts of 29 bits, whose products with m are exact in float64: the argument is reduced as
-if with infinite precision (M. Payne and R. Hanek, Radian reduction for trigonometric functions, 1983).
+Up to 2^13 a multiple of pi/2 is taken off in three parts, of which the difference from the first is exact
+with a fused multiplication (W. Cody and W. Waite, 1980). Beyond, where few numbers are (`cpu_seldom.py`):
+x = m * 2^e with a whole m of 24 bits. Only the bits of 2^e * 2/pi modulo 4 matter; they are shifted out of a
+constant in three parts of 29 bits, whose products with m are exact in float64: the argument is reduced as if
+with infinite precision (M. Payne and R. Hanek, Radian reduction for trigonometric functions, 1983).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -21,7 +23,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from irkit.runtime.intrinsics.cpu_bits import fma, horner, whole_significand
-from irkit.runtime.intrinsics.cpu_functions import INFINITY, NAN, ONE, inlined, singles
+from irkit.runtime.intrinsics.cpu_functions import INFINITY, NAN, ONE, ZERO, inlined, singles
+from irkit.runtime.intrinsics.cpu_seldom import seldom
 
 _I32, _F64 = ir.IntType(32), ir.DoubleType()
 # 64 zeros, and the first 224 bits of 2/pi behind the point, in words of 32.
@@ -116,30 +119,65 @@ def reduced(x: Any) -> Any:
     return np.float32(rest * HALF_PI), np.int32(quarters) + np.int32(more)
 
 
+NEAR = np.float32(2.0**13)
+TWO_OVER_PI = np.float32(2 / math.pi)
+PART, PART_LOW, PART_LOWEST = singles(
+    1.5707963705062866, -4.371138828673793e-8, -1.7151245100058819e-15
+)
+
+
 @inlined
-def _sine_of(r: Any, quadrant: Any) -> Any:
-    """The sine of r + quadrant * pi/2."""
+def _reduced_near(x: Any) -> Any:
+    """(r, its rest, quadrant) with x = r + rest + quadrant * pi/2, of |x| <= `NEAR`."""
+    n = np.rint(x * TWO_OVER_PI)
+    first, second = fma(-n, PART, x), n * PART_LOW
+    r = first - second
+    taken = r - first
+    lost = (first - (r - taken)) - (second + taken)
+    return r, lost - fma(n, PART_LOWEST, fma(n, PART_LOW, -second)), np.int32(n)
+
+
+@inlined
+def _sine_of(r: Any, rest: Any, quadrant: Any) -> Any:
+    """The sine of r + rest + quadrant * pi/2."""
     z = r * r
-    sine = fma(r * z, horner(z, SIN), r)
-    cosine = fma(z * z, horner(z, COS), fma(MINUS_HALF, z, ONE))
+    flat = fma(MINUS_HALF, z, ONE)
+    sine = r + fma(r * z, horner(z, SIN), rest * flat)
+    cosine = fma(z * z, horner(z, COS), fma(-r, rest, flat))
     y = cosine if quadrant & 1 else sine
     return -y if quadrant & 2 else y
+
+
+def sin_far32(x: Any) -> Any:
+    """The sine of what may be large; of infinities it is NaN."""
+    r, quadrant = reduced(x)
+    y = _sine_of(r, ZERO, quadrant)
+    y = y if x > 0 else -y
+    return y if abs(x) < INFINITY else NAN
+
+
+def cos_far32(x: Any) -> Any:
+    """The cosine of what may be large; of infinities it is NaN."""
+    r, quadrant = reduced(x)
+    y = _sine_of(r, ZERO, quadrant + 1)
+    return y if abs(x) < INFINITY else NAN
+
+
+_SIN_FAR, _COS_FAR = (seldom(f, types.float32) for f in (sin_far32, cos_far32))
 
 
 @inlined
 def sin_float32(x: Any) -> Any:
     """Sine; of infinities it is NaN."""
-    r, quadrant = reduced(x)
-    y = _sine_of(r, quadrant)
-    y = y if x > 0 else -y
+    r, rest, quadrant = _reduced_near(x)
+    y = _sine_of(r, rest, quadrant)
     y = y if abs(x) > NEAR_ZERO else x
-    return y if abs(x) < INFINITY else NAN
+    return y if abs(x) <= NEAR else _SIN_FAR(x)
 
 
 @inlined
 def cos_float32(x: Any) -> Any:
     """Cosine; of infinities it is NaN."""
-    r, quadrant = reduced(x)
-    y = _sine_of(r, quadrant + 1)
-    y = y if abs(x) > NEAR_ZERO else ONE
-    return y if abs(x) < INFINITY else NAN
+    r, rest, quadrant = _reduced_near(x)
+    y = _sine_of(r, rest, quadrant + 1)
+    return y if abs(x) <= NEAR else _COS_FAR(x)
