@@ -228,7 +228,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--sizes", nargs="+", type=int, default=[20, 22, 24, 26], help="as powers of two"
     )
     parser.add_argument("--runs", type=int, default=30, help="of each candidate; 30 by default")
-    parser.add_argument("--out", type=Path, default=None, help="folder for programs.json")
+    parser.add_argument(
+        "--out", type=Path, default=None, help="folder for programs.json and npbench.json"
+    )
     options = parser.parse_args(arguments)
     unknown = [s for s in options.suites if s not in known]
     if unknown:
@@ -239,8 +241,11 @@ def main(arguments: list[str] | None = None) -> int:
         if name in offloaded.PROGRAMS:
             suites[name] = offloaded_program(name, options.sizes, options.runs)
             harness.show(name, suites[name])
-    suites.update(_npbench([n for n in wanted if n in npbench_programs.NAMES], options))
-    print(harness.write("programs", {"suites": suites}, options.out))
+    if suites:
+        print(harness.write("programs", {"suites": suites}, options.out))
+    found = _npbench([n for n in wanted if n in npbench_programs.NAMES], options)
+    if found:
+        print(harness.write("npbench", {"suites": found}, options.out))
     return 0
 
 

@@ -191,6 +191,7 @@ def test_the_suite(checkout: Path, tmp_path: Path) -> None:
     assert programs.main([*arguments, "--npbench", str(checkout), "--out", str(tmp_path)]) == 0
     suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
     assert suites["haversine"]["2^8"]["irkit"]["runs"] == 1
+    suites = json.loads((tmp_path / "npbench.json").read_text())["suites"]
     assert suites["jacobi_1d"]["NumPy"]["runs"] == 1
     assert suites["jacobi_1d"]["irkit, times NumPy, of processor time"] > 0
     assert suites["gemm"] == {"left out": "npbench has no gemm.json in bench_info/"}
@@ -200,5 +201,5 @@ def test_the_suite(checkout: Path, tmp_path: Path) -> None:
 def test_without_npbench_the_page_says_so(tmp_path: Path) -> None:
     arguments = ["jacobi_2d", "--npbench", str(tmp_path / "none"), "--out", str(tmp_path)]
     assert programs.main(arguments) == 0
-    suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
+    suites = json.loads((tmp_path / "npbench.json").read_text())["suites"]
     assert "clone https://github.com/spcl/npbench" in suites["npbench"]["left out"]
