@@ -223,14 +223,17 @@ def _dated(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "measured in": {"date": time.strftime("%Y-%m-%d"), "commit": commit()}}
 
 
-def write(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
-    """Write a suite's results as JSON, with the command and the machine; those of a GPU to its folder."""
+def write(
+    name: str, results: dict[str, Any], folder: Path | None = None, module: str | None = None
+) -> Path:
+    """Write a suite's results as JSON, with the command and the machine; those of a GPU to its folder.
+    `module`: which of `benchmarks` was run, where it is not that of the suite's name."""
     folder = folder or _home(results)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     facts = {
         "suite": name,
-        "command": "python " + " ".join(["-m", f"benchmarks.{name}", *sys.argv[1:]]),
+        "command": "python " + " ".join(["-m", f"benchmarks.{module or name}", *sys.argv[1:]]),
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit(),
         "machine": machine(),

@@ -245,7 +245,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(harness.write("programs", {"suites": suites}, options.out))
     found = _npbench([n for n in wanted if n in npbench_programs.NAMES], options)
     if found:
-        print(harness.write("npbench", {"suites": found}, options.out))
+        print(harness.write("npbench", {"suites": found}, options.out, "programs"))
     return 0
 
 

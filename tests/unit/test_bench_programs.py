@@ -191,7 +191,9 @@ def test_the_suite(checkout: Path, tmp_path: Path) -> None:
     assert programs.main([*arguments, "--npbench", str(checkout), "--out", str(tmp_path)]) == 0
     suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
     assert suites["haversine"]["2^8"]["irkit"]["runs"] == 1
-    suites = json.loads((tmp_path / "npbench.json").read_text())["suites"]
+    facts = json.loads((tmp_path / "npbench.json").read_text())
+    assert facts["command"].startswith("python -m benchmarks.programs ")
+    suites = facts["suites"]
     assert suites["jacobi_1d"]["NumPy"]["runs"] == 1
     assert suites["jacobi_1d"]["irkit, times NumPy, of processor time"] > 0
     assert suites["gemm"] == {"left out": "npbench has no gemm.json in bench_info/"}
