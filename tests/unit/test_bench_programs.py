@@ -122,6 +122,11 @@ def test_what_float32_computes_badly_is_held_against_float64(checkout: Path) -> 
     assert want[1][0] == 0
     assert programs._why_not(known, values, answer(3), want) is None
     assert "wrong" in programs._why_not(known, values, answer(30), want)
+    # float32 that is stored as float64 is no more exact.
+    rounded = {"STEPS": 1, "A": np.full(4, 3, np.float32), "B": np.full(4, 3.0)}
+    assert programs._why_not(known, rounded, answer(3 + 1e-6), [np.full(4, 3.0)] * 2) is None
+    rounded["A"] = np.full(4, 3.0)
+    assert "wrong" in programs._why_not(known, rounded, answer(3 + 1e-6), [np.full(4, 3.0)] * 2)
 
 
 def test_that_a_peer_fails_by_itself(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
