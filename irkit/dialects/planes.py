@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.ir import BlockArgument
 
@@ -58,33 +59,33 @@ class Plane:
     axes: tuple[Axis, ...]
     channels: tuple[int, ...]
 
-    @property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """How far apart neighbouring outputs are along each axis."""
         extents = [axis.phase for axis in self.axes]
         return tuple(math.prod(extents[n + 1 :]) for n in range(len(extents)))
 
-    @property
+    @cached_property
     def phase_elements(self) -> int:
         """Elements of one phase of all axes."""
         return math.prod(axis.phase for axis in self.axes)
 
-    @property
+    @cached_property
     def channel_elements(self) -> int:
         """Elements of one channel: all its phases."""
         return self.phase_elements * math.prod(axis.stride for axis in self.axes)
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """Elements of all channels."""
         return self.channel_elements * self.channel_count
 
-    @property
+    @cached_property
     def channel_count(self) -> int:
         """How many channels there are."""
         return math.prod(self.product.extents(self.channels))
 
-    @property
+    @cached_property
     def channel_terms(self) -> int:
         """Terms of a sum that one channel has."""
         return self.product.extent(self.product.k) // self.channel_count

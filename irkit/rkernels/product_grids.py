@@ -5,7 +5,8 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -18,12 +19,12 @@ LEAD = 1
 """Which group of loops is the leading columns: of these the first loop alone is cut."""
 
 
-class _Step(NamedTuple):
-    """The best grid of so many parts or a few more."""
+class Step(NamedTuple):
+    """A grid of so many parts, and by what its largest one is compared."""
 
     parts: int
-    longest: float
     grid: tuple[int, ...]
+    longest: float
 
 
 def cut_largest(longest: Callable[[Part], float], whole: int = 0):
@@ -31,39 +32,56 @@ def cut_largest(longest: Callable[[Part], float], whole: int = 0):
     leading columns also the next, where that is in single elements, so that what the largest part does one
     after another is the least. `whole`: so many of the last columns are never cut."""
 
-    # Grids of many sizes are asked for of a root: those of fewer parts are among those of more.
-    known: WeakKeyDictionary[Root, tuple[int, list[_Step]]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[Root, Ladder] = WeakKeyDictionary()
 
     def grid(root: Root, tasks: int) -> list[int]:
-        most, steps = known.get(root, (0, []))
-        if tasks > most:
-            steps = _steps(root, tasks, longest, whole)
-            known[root] = tasks, steps
-        found = bisect.bisect_right(steps, tasks, key=lambda step: step.parts)
-        return list(steps[found - 1].grid)
+        if root not in known:
+            known[root] = Ladder()
+        return known[root].grid(tasks, partial(_offered, root, longest, whole))
 
     return grid
 
 
-def _steps(root: Root, tasks: int, longest: Callable[[Part], float], whole: int) -> list[_Step]:
-    """The grids of at most `tasks` parts whose largest part is less than that of all with fewer parts; of
-    equal ones the first."""
-    product = as_product(root)
-    assert product is not None
-    columns = product.columns[: len(product.columns) - whole]
-    groups = product.batch, product.lead, product.m, columns
-    grids = _grids(groups, product.sizes[: len(root.parallel)], tasks)
-    offered = (_Step(parts, longest(Part(root, g)), g) for parts, g in grids)
-    found: list[_Step] = []
-    for step in sorted(offered, key=lambda step: step[:2]):
+class Ladder:
+    """The grids whose largest part is less than that of all with fewer parts; of equal ones the first.
+
+    Grids of many sizes are asked for of a product: those of fewer parts are among those of more.
+    """
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._steps: list[Step] = []
+
+    def grid(self, tasks: int, offered: Callable[[int], Iterable[Step]]) -> list[int]:
+        """The grid of at most so many parts, among those that are `offered` of so many at most."""
+        if tasks > self._most:
+            self._steps, self._most = _rising(offered(tasks)), tasks
+        found = bisect.bisect_right(self._steps, tasks, key=lambda step: step.parts)
+        return list(self._steps[found - 1].grid)
+
+
+def _rising(offered: Iterable[Step]) -> list[Step]:
+    found: list[Step] = []
+    for step in sorted(offered, key=lambda step: (step.parts, step.longest)):
         if not found or step.longest < found[-1].longest:
             found.append(step)
     return found
 
 
+def _offered(
+    root: Root, longest: Callable[[Part], float], whole: int, tasks: int
+) -> Iterator[Step]:
+    product = as_product(root)
+    assert product is not None
+    columns = product.columns[: len(product.columns) - whole]
+    groups = product.batch, product.lead, product.m, columns
+    for parts, grid in grids(groups, root.parallel, tasks):
+        yield Step(parts, grid, longest(Part(root, grid)))
+
+
 # Dozens of rKernels are weighed on each product, and products of equal loops are many.
 @functools.lru_cache(maxsize=256)
-def _grids(
+def grids(
     groups: tuple[tuple[int, ...], ...], sizes: tuple[int, ...], tasks: int
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """All ways to cut the groups batch, lead, m and columns of loops of these sizes, in at most `tasks` parts

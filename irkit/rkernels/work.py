@@ -60,6 +60,11 @@ def total(parts: Iterable[Work]) -> Work:
     return found
 
 
+def largest_share(size: int, parts: int, batch: int = TYPICAL_ROWS) -> float:
+    """The extent of a loop in the largest of its parts; of the batch its share, which need not be whole."""
+    return max(1.0, batch / parts) if size == DYNAMIC else math.ceil(size / parts)
+
+
 @dataclass(frozen=True)
 class Part:
     """The largest rTask that a grid makes of a root, on a vEU of `threads` threads.
@@ -74,9 +79,9 @@ class Part:
 
     @cached_property
     def sizes(self) -> tuple[float, ...]:
-        """Extents of its parallel loops; of the batch its share, which need not be whole."""
+        """Extents of its parallel loops."""
         return tuple(
-            max(1.0, self.batch / parts) if size == DYNAMIC else math.ceil(size / parts)
+            largest_share(size, parts, self.batch)
             for size, parts in zip(self.root.parallel, self.grid, strict=True)
         )
 

@@ -13,9 +13,9 @@ from benchmarks.products import Case
 from benchmarks.rtask_times import Prepared
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels import registry
-from irkit.rkernels.cuda.product import reach
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.product_grids import cut_largest
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part
 from irkit.schedule.devices import device
 
@@ -33,12 +33,12 @@ def of_gemm(text: str) -> Root:
 def test_the_longest_part_from_where_its_tiles_begin(seed: int) -> None:
     random = np.random.default_rng(seed)
     size, parts, unit = (int(random.integers(*ends)) for ends in ((9, 700), (2, 9), (1, 9)))
-    part = Part(product(16, 8, size), [1, parts])
+    root, tiling = product(16, 8, size), Tiling(16, 1, column_unit=unit)
     starts = [size * n // parts for n in range(parts)]
     ends = [size * (n + 1) // parts for n in range(parts)]
     want = max(e - s + s % unit for s, e in zip(starts, ends, strict=True))
-    assert reach(part, [1], unit) == want
-    assert reach(Part(part.root, [1, 1]), [1], unit) == size
+    assert tiling.of_part(Part(root, [1, parts])) == want
+    assert tiling.of_part(Part(root, [1, 1])) == size
 
 
 def test_parts_that_begin_between_fours_are_not_taken_for_one_tile() -> None:
@@ -75,6 +75,31 @@ def test_the_grid_whose_largest_part_is_the_least(seed: int) -> None:
         ranked = [(longest(Part(root, c)), math.prod(c)) for c in cuts if math.prod(c) <= tasks]
         found = grid(root, int(tasks))
         assert (longest(Part(root, found)), math.prod(found)) == min(ranked)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_grids_of_tiles_are_those_of_the_fewest_tiles(seed: int) -> None:
+    """Whatever is asked for before: of products of other loops, and of tiles that are like them but for one
+    number."""
+    random = np.random.default_rng(seed)
+    roots = [product(int(m), 8, int(n)) for m, n in random.integers(3, 400, (3, 2))]
+    tilings = [
+        Tiling(int(random.integers(1, 17)), int(random.integers(1, 17)), 5, 3),
+        Tiling(8, 16),
+        Tiling(8, 16, row_unit=8),
+        Tiling(8, 16, column_unit=8),
+    ]
+    by_tiles = [(cut_into_tiles(lambda _, t=t: t), cut_largest(t.of_part)) for t in tilings]
+    for tasks in random.integers(1, 140, 5):
+        for root in roots:
+            for grid, plain in by_tiles:
+                assert grid(root, int(tasks)) == plain(root, int(tasks))
+
+
+def test_of_as_many_tiles_those_in_squares_are_fewer() -> None:
+    root = product(64, 8, 64)
+    assert cut_into_tiles(lambda _: Tiling(8, 8))(root, 4) == [1, 4]
+    assert cut_into_tiles(lambda _: Tiling(8, 8, squarely=True))(root, 4) == [2, 2]
 
 
 def test_terms_side_by_side_are_dear_to_threads_that_read_columns() -> None:

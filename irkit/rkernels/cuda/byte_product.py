@@ -20,9 +20,10 @@ from irkit.dialects.product_memory import run_of_b
 from irkit.dialects.products import as_product, of_bytes
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.product import product_of, tiles_of
+from irkit.rkernels.cuda.product import product_of, tiling_of
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
@@ -236,7 +237,7 @@ def _work(tile: Mapping[str, int]):
     """BK terms at a time: products, the wait for the next terms, and finding them in windows."""
 
     def counted(part: Part) -> Work:
-        tiles, run = tiles_of(tile, part), run_of_b(product_of(part.root))
+        tiles, run = tiling_of(tile, part.root).of_part(part), run_of_b(product_of(part.root))
         steps = tiles * math.ceil(part.terms / tile["BK"])
         products = _EFFORT * steps * tile["BM"] * tile["BN"] * tile["BK"]
         words = steps * tile["BK"] // 4
@@ -280,7 +281,7 @@ RKERNELS = [
             threads=THREADS_PER_BLOCK,
             parameters=partial(parameters_of, tile),
             vectors=("A", "B"),
-            grid=cut_largest(partial(tiles_of, tile)),
+            grid=cut_into_tiles(partial(tiling_of, tile)),
             work=_work(tile),
         )
         for name, tile in _TILES.items()

@@ -14,8 +14,8 @@ from functools import partial
 from irkit.dialects.roperator_body import GATES
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda import product_mma, product_sliced
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.tilings import cut_into_tiles
 from irkit.rkernels.work import Part, Work
 
 COUNTS = (2, 4, 8)
@@ -77,7 +77,7 @@ RKERNELS = [
         parameters=partial(product_mma.parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
-        grid=cut_largest(partial(product_mma.tiles, tile), whole=1),
+        grid=cut_into_tiles(partial(product_mma.tiling, tile), whole=1),
         work=_work(module.computed(tile)),
     )
     for kind, module, template in (

@@ -133,10 +133,13 @@ def _chunk(plane: Plane, rows: int) -> int:
 
 
 def _parameters(rows: int, root: Root) -> Parameters:
-    plane = _plane(root)
-    chunk = _chunk(plane, rows)
-    groups = _groups(plane, rows, chunk) if chunk else 1
-    return {"TM": rows, "CHUNK": chunk, "KG": groups, "AT_ONCE": _AT_ONCE}
+    # The cost of every grid asks for them.
+    key = f"planes of {rows} rows"
+    if key not in root.counted:
+        chunk = _chunk(plane := _plane(root), rows)
+        groups = _groups(plane, rows, chunk) if chunk else 1
+        root.counted[key] = {"TM": rows, "CHUNK": chunk, "KG": groups, "AT_ONCE": _AT_ONCE}
+    return root.counted[key]
 
 
 def _groups(plane: Plane, rows: int, chunk: int) -> int:

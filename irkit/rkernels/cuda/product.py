@@ -12,11 +12,9 @@ depthwise convolution has: nothing is worth staging.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
@@ -26,6 +24,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
@@ -173,16 +172,12 @@ def product_of(root: Root) -> Product:
     return product
 
 
-# As of `as_product`: many grids are tried of a product, and the cost of each asks how B lies.
-_runs: WeakKeyDictionary[Product, Run | None] = WeakKeyDictionary()
-
-
 def run_of(root: Root) -> Run | None:
     """How B of a root that is a product can be read from memory; None if it is computed."""
-    product = product_of(root)
-    if product not in _runs:
-        _runs[product] = run_of_b(product)
-    return _runs[product]
+    # As of `as_product`: many grids are tried of a product, and the cost of each asks how B lies.
+    if "run" not in root.counted:
+        root.counted["run"] = run_of_b(product_of(root))
+    return root.counted["run"]
 
 
 def _scratch(root: Root, tile: Parameters) -> int:
@@ -193,26 +188,8 @@ def _scratch(root: Root, tile: Parameters) -> int:
     return max(terms, sums) * numpy_dtype(element).itemsize
 
 
-def reach(part: Part, dims: Sequence[int], unit: int) -> float:
-    """How far the largest part of a group of parallel loops reaches from the multiple of `unit` at or before
-    its start: where rows or columns are read in units, tiles begin there."""
-    cuts = [d for d in dims if part.grid[d] > 1]
-    if not cuts or unit == 1:
-        return part.share(dims)
-    if len(cuts) > 1:
-        return part.share(dims) + unit - 1
-    size, parts = part.root.parallel[cuts[0]], part.grid[cuts[0]]
-    inner = math.prod(part.root.parallel[d] for d in dims if d > cuts[0])
-    starts = [size * n // parts * inner for n in range(parts + 1)]
-    return max(end - begin // unit * unit for begin, end in itertools.pairwise(starts))
-
-
-def tiles_of(tile: Mapping[str, int], part: Part) -> float:
-    """Tiles of the largest part."""
-    product = product_of(part.root)
-    down = math.ceil(part.share(product.m) / tile["BM"])
-    across = math.ceil(part.share(product.columns) / tile["BN"])
-    return part.share((*product.batch, *product.lead)) * down * across
+def tiling_of(tile: Mapping[str, int], root: Root) -> Tiling:
+    return Tiling(tile["BM"], tile["BN"])
 
 
 def _apart(root: Root) -> int:
@@ -228,7 +205,7 @@ def _work(tile: Mapping[str, int]):
     """BK terms at a time: products, the wait for the next terms, and finding them in windows."""
 
     def counted(part: Part) -> Work:
-        tiles = tiles_of(tile, part)
+        tiles = tiling_of(tile, part.root).of_part(part)
         steps = tiles * math.ceil(part.terms / tile["BK"])
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
         found = _apart(part.root) * (steps + tiles) * tile["BN"] * tile["BK"]
@@ -279,7 +256,7 @@ RKERNELS = [
             scratch_bytes=_scratch,
             threads=THREADS_PER_BLOCK,
             parameters=tile,
-            grid=cut_largest(partial(tiles_of, tile)),
+            grid=cut_into_tiles(partial(tiling_of, tile)),
             work=_work(tile),
         )
         for name, tile in _TILES.items()

@@ -37,8 +37,8 @@ from irkit.rkernels.cuda.product_boxes_maps import (
 )
 from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -379,7 +379,7 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
         streams=True,
         clustered=True,
         halves=not of,
-        grid=cut_largest(partial(halves.tiles, tile)),
+        grid=cut_into_tiles(partial(halves.tiling, tile)),
         work=_work(tile),
         maps={"MAP_A": map_of_a, "MAP_B": map_of_b},
     )

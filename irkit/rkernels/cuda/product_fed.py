@@ -15,10 +15,11 @@ from functools import partial
 from irkit.dialects.product_memory import pitch_of_runs, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda import product_wgmma_halves as halves
-from irkit.rkernels.cuda.product import cut_largest, product_of
+from irkit.rkernels.cuda.product import product_of
 from irkit.rkernels.cuda.product_mma import THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -187,15 +188,15 @@ def _scratch(root: Root, tile: Parameters) -> int:
     return 4 * (4 * tile["STAGES"] + ALIGNMENT // 4 + staged)
 
 
-def _tiles(tile: Mapping[str, int], part: Part) -> float:
-    return halves.tiles({**tile, "BM": 64}, part)
+def _tiling(tile: Mapping[str, int], root: Root) -> Tiling:
+    return halves.tiling({**tile, "BM": 64}, root)
 
 
 def _work(tile: Mapping[str, int]):
     """Stages that arrive one after another, behind products that overlap with them."""
 
     def counted(part: Part) -> Work:
-        count = _tiles(tile, part)
+        count = _tiling(tile, part.root).of_part(part)
         stages = count * math.ceil(part.terms / 64)
         products = stages * 64 * tile["BN"] * 64
         waits = stages * halves.by_rows(part, 64, tile["BN"]) / 290
@@ -222,7 +223,7 @@ RKERNELS = [
         vectors=("A", "B"),
         streams=True,
         halves=True,
-        grid=cut_largest(partial(_tiles, tile)),
+        grid=cut_into_tiles(partial(_tiling, tile)),
         work=_work(tile),
     )
     for name, tile in TILES.items()

@@ -34,13 +34,13 @@ from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.boxes import Boxed
 from irkit.rkernels.cuda import product_boxes_maps as boxes
 from irkit.rkernels.cuda import product_held_blocks
-from irkit.rkernels.cuda.product import fits, product_of, reach
+from irkit.rkernels.cuda.product import fits, product_of, run_of
 from irkit.rkernels.cuda.product_boxes import met, rounds
 from irkit.rkernels.cuda.product_mma import KINDS, SPLIT, TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT, TOGETHER
 from irkit.rkernels.packed_operands import packed_alone
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 _SIZES = (
@@ -182,19 +182,16 @@ _CUT, _SHARED, _ASKED = 1.5, 0.0113, 0.19
 _FEW, _MANY = 0.5, 128
 
 
-def _tiles(tile: Mapping[str, int], part: Part) -> float:
-    """Tiles of the largest part. What is packed begins at a multiple of eight, columns that are not at one of
-    four."""
-    product, run = product_of(part.root), run_of_b(product_of(part.root))
+def _tiling(tile: Mapping[str, int], root: Root) -> Tiling:
+    """What is packed begins at a multiple of eight, columns that are not at one of four."""
+    run = run_of(root)
     rows, columns = tile["HELD"], tile["SHARED"]
     if not tile["ROWS"]:
         rows, columns = columns, rows
-    eights = KINDS[precision_of(part.root.op)] == SPLIT
+    eights = KINDS[precision_of(root.op)] == SPLIT
     fours = 1 if run is not None and run.by_k else 4
-    high = reach(part, product.m, 8 if eights and not tile["ROWS"] else 1)
-    wide = reach(part, product.columns, 8 if eights and tile["ROWS"] else fours)
-    down, across = math.ceil(high / rows), math.ceil(wide / columns)
-    return part.share((*product.batch, *product.lead)) * down * across
+    row_unit = 8 if eights and not tile["ROWS"] else 1
+    return Tiling(rows, columns, row_unit, 8 if eights and tile["ROWS"] else fours)
 
 
 def _work(tile: Mapping[str, int]):
@@ -202,7 +199,7 @@ def _work(tile: Mapping[str, int]):
 
     def counted(part: Part) -> Work:
         blocks, area = tile["BLOCKS"], tile["SHARED"] * tile["HELD"]
-        count, slices = _tiles(tile, part), _slices(tile)
+        count, slices = _tiling(tile, part.root).of_part(part), _slices(tile)
         own = count * math.ceil(part.terms / _TERMS / blocks / slices)
         crowd = min(max(math.prod(part.grid) * blocks / _MANY, _FEW), 1.0)
         each = _STAGE + slices * (tile["SHARED"] + tile["HELD"]) * crowd / _AT_ONCE
@@ -234,7 +231,7 @@ RKERNELS = [
         streams=True,
         halves=True,
         clustered=tile["BLOCKS"] > 1,
-        grid=cut_largest(partial(_tiles, tile)),
+        grid=cut_into_tiles(partial(_tiling, tile)),
         work=_work(tile),
         maps={"MAP_HELD": map_of_held, "MAP_SHARED": map_of_shared},
     )

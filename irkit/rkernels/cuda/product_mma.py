@@ -24,9 +24,9 @@ from irkit.dialects.products import as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.binding.runs import in_fours
-from irkit.rkernels.cuda.product import fits, product_of, reach, run_of
-from irkit.rkernels.product_grids import cut_largest
+from irkit.rkernels.cuda.product import fits, product_of, run_of
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
@@ -206,14 +206,16 @@ def scratch(root: Root, tile: Parameters) -> int:
     return 4 * max(tile["STAGES"] * tile["STAGE"], tile["BM"] * (tile["BN"] + 8))
 
 
-def tiles(tile: Mapping[str, int], part: Part) -> float:
-    """Tiles of the largest part; where fours of columns are read, a tile starts at a multiple of four."""
-    product, run = product_of(part.root), run_of(part.root)
+def tiling(tile: Mapping[str, int], root: Root) -> Tiling:
+    """Where fours of columns are read, a tile starts at a multiple of four."""
+    run = run_of(root)
     in_fours = run is not None and run.fours and not run.by_k
-    columns = reach(part, product.columns, 4 if in_fours else 1)
-    down = math.ceil(part.share(product.m) / tile["BM"])
-    across = math.ceil(columns / tile["BN"])
-    return part.share((*product.batch, *product.lead)) * down * across
+    return Tiling(tile["BM"], tile["BN"], column_unit=4 if in_fours else 1)
+
+
+def tiles(tile: Mapping[str, int], part: Part) -> float:
+    """Tiles of the largest part."""
+    return tiling(tile, part.root).of_part(part)
 
 
 def ends(tile: Mapping[str, int], part: Part, count: float) -> Work:
@@ -270,7 +272,7 @@ RKERNELS = [
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
-        grid=cut_largest(partial(tiles, tile)),
+        grid=cut_into_tiles(partial(tiling, tile)),
         work=stored(computed(tile)),
     )
     for name, tile in TILES.items()

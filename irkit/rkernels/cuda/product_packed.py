@@ -30,13 +30,13 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda import product_packed_blocks
 from irkit.rkernels.cuda.pack import KINDS
-from irkit.rkernels.cuda.product import fits, product_of, reach
+from irkit.rkernels.cuda.product import fits, product_of
 from irkit.rkernels.cuda.product_boxes import met, rounds
 from irkit.rkernels.cuda.product_mma import SCALED_PARTS, SPLIT, TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import TOGETHER, sets
 from irkit.rkernels.packed_operands import packed_operands, packings_of
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 _TILES: dict[str, Mapping[str, int]] = {
@@ -168,21 +168,10 @@ def _staged(tile: Mapping[str, int], stages: int) -> int:
     return max(stages, _slices(tile) * tile["BM"] * (tile["BN"] + 8))
 
 
-def _sides(tile: Mapping[str, int], part: Part) -> tuple[int, int]:
-    """Tiles of the largest part, down and across, which start at multiples of eight."""
-    product = product_of(part.root)
-    high, wide = (reach(part, dims, 8) for dims in (product.m, product.columns))
-    return math.ceil(high / tile["BM"]), math.ceil(wide / tile["BN"])
-
-
-def _tiles(tile: Mapping[str, int], part: Part) -> float:
-    return float(math.prod(_sides(tile, part)))
-
-
-def _squarely(tile: Mapping[str, int], part: Part) -> float:
-    """Of as many tiles in squares fewer terms are new, which are looked at and come from far."""
-    down, across = _sides(tile, part)
-    return down * across + (down + across) / 1024
+def _tiling(tile: Mapping[str, int], root: Root) -> Tiling:
+    """Tiles start at multiples of eight. Of as many in squares fewer terms are new, which are looked at and
+    come from far."""
+    return Tiling(tile["BM"], tile["BN"], 8, 8, squarely=True)
 
 
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one. And what a
@@ -200,7 +189,7 @@ def _work(tile: Mapping[str, int]):
     """Blocks one after another, each behind a few barriers."""
 
     def counted(part: Part) -> Work:
-        packing, count = _packing(part.root), _tiles(tile, part)
+        packing, count = _packing(part.root), _tiling(tile, part.root).of_part(part)
         shared = tile.get("BLOCKS", 1)
         form = FORMATS[packing]
         blocks = count * math.ceil(math.ceil(part.terms / form.width) / shared)
@@ -246,7 +235,7 @@ RKERNELS = [
         streams=True,
         halves=True,
         clustered="BLOCKS" in tile,
-        grid=cut_largest(partial(_squarely, tile)),
+        grid=cut_into_tiles(partial(_tiling, tile)),
         work=_work(tile),
     )
     for name, tile in _TILES.items()

@@ -27,9 +27,10 @@ from irkit.rkernels.cuda.product_mma import (
     parameters_of,
     stored,
     tiles,
+    tiling,
 )
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 WARPS = THREADS_PER_BLOCK // 32
@@ -204,7 +205,7 @@ RKERNELS = [
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
-        grid=cut_largest(partial(tiles, tile)),
+        grid=cut_into_tiles(partial(tiling, tile)),
         work=stored(computed(tile)),
     )
     for name, tile in TILES.items()

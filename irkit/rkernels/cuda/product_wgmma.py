@@ -20,8 +20,8 @@ from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda import product_mma
 from irkit.rkernels.cuda.product import product_of
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one.
@@ -323,7 +323,7 @@ RKERNELS = [
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
-        grid=cut_largest(partial(product_mma.tiles, tile)),
+        grid=cut_into_tiles(partial(product_mma.tiling, tile)),
         work=_work(tile),
     )
     for name, tile in _TILES.items()

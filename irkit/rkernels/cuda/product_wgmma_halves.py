@@ -19,11 +19,11 @@ from irkit.dialects.product_memory import run_of_b
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.product import fits, product_of, reach
+from irkit.rkernels.cuda.product import fits, product_of, run_of
 from irkit.rkernels.cuda.product_mma import BF16, F16, THREADS_PER_BLOCK, ends
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
-from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import Tiling, cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 _TYPES = {BF16: BFloat16Type, F16: Float16Type}
@@ -250,13 +250,15 @@ def scratch(root: Root, tile: Parameters) -> int:
     return 4 * (ALIGNMENT // 4 + staged + max(over, tile["BM"] * (tile["BN"] + 8)))
 
 
+def tiling(tile: Mapping[str, int], root: Root) -> Tiling:
+    """Where eights of columns are read, a tile starts at a multiple of eight."""
+    run = run_of(root)
+    return Tiling(tile["BM"], tile["BN"], column_unit=8 if run is not None and not run.by_k else 1)
+
+
 def tiles(tile: Mapping[str, int], part: Part) -> float:
-    """Tiles of the largest part; where eights of columns are read, a tile starts at a multiple of eight."""
-    product, run = product_of(part.root), run_of_b(product_of(part.root))
-    columns = reach(part, product.columns, 8 if run is not None and not run.by_k else 1)
-    down = math.ceil(part.share(product.m) / tile["BM"])
-    across = math.ceil(columns / tile["BN"])
-    return part.share((*product.batch, *product.lead)) * down * across
+    """Tiles of the largest part."""
+    return tiling(tile, part.root).of_part(part)
 
 
 _OFTEN, _TIMES = 0.47, 8
@@ -309,7 +311,7 @@ RKERNELS = [
         vectors=("A", "B"),
         streams=True,
         halves=True,
-        grid=cut_largest(partial(tiles, tile)),
+        grid=cut_into_tiles(partial(tiling, tile)),
         work=_work(tile),
     )
     for name, tile in TILES.items()

@@ -19,9 +19,9 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda import product_wgmma_halves as halves
 from irkit.rkernels.cuda.product import fits
-from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK, ends, tiles
-from irkit.rkernels.product_grids import cut_largest
+from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK, ends, tiles, tiling
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.tilings import cut_into_tiles
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -86,7 +86,7 @@ RKERNELS = [
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
-        grid=cut_largest(partial(tiles, tile)),
+        grid=cut_into_tiles(partial(tiling, tile)),
         work=_work(tile),
     )
     for name, tile in _TILES.items()
