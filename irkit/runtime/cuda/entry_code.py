@@ -13,6 +13,7 @@ from typing import Any
 
 from irkit.runtime.cuda.numba_device import capability_of, compiling_for, of_numba
 from irkit.runtime.cuda.unit_code import Declared, declare
+from irkit.runtime.numba_repeats import CUDA, nothing_twice
 
 Groups = Sequence[Sequence[str]]
 """Names of entries that will be linked together, in groups."""
@@ -24,7 +25,7 @@ def entry_ir(function: Any, threads: int, arch: str) -> list[str]:
     types: Any = of_numba("numba.cuda").types
     cc = capability_of(arch)
     signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
-    with compiling_for(cc):
+    with compiling_for(cc), nothing_twice(*CUDA):
         library, _ = compiler._compile_pyfunc_with_fixup(
             function, signature, device=False, abi="numba", cc=cc, launch_bounds=(threads, 1)
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 from irkit.architectures import ARCHITECTURES
+from irkit.runtime.numba_repeats import looked_up_once
 
 Capability = tuple[int, int, str]
 _ONE = threading.RLock()
@@ -50,28 +51,14 @@ def compiling_for(cc: Capability) -> Generator[None]:
 
 @contextmanager
 def _registries_looked_up_once() -> Generator[None]:
-    """For every call of an intrinsic Numba looks through all registries for what is new before it says which
-    one is the target's, a tenth of its time. The answer stays the same; what is new is looked for where a
-    function begins and where an implementation is missing."""
+    """That is a tenth of Numba's time."""
     names = ("numba.core.typing.templates", "numba.cuda.typing.templates")
     found: set[Any] = {of_numba(name)._TemplateTargetHelperMixin for name in names}
     looked_up = {helper: helper._get_target_registry for helper in found}
     for helper, look_up in looked_up.items():
-        helper._get_target_registry = _once(look_up)
+        helper._get_target_registry = looked_up_once(look_up)
     try:
         yield
     finally:
         for helper, look_up in looked_up.items():
             helper._get_target_registry = look_up
-
-
-def _once(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    known: dict[tuple[str, Any], Any] = {}
-
-    def registry(template: Any, reason: str) -> Any:
-        key = template.metadata.get("target", "generic"), template.context
-        if key not in known:
-            known[key] = look_up(template, reason)
-        return known[key]
-
-    return registry

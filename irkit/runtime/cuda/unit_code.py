@@ -23,6 +23,7 @@ from irkit.runtime.cuda.numba_device import compiling_for, of_numba
 from irkit.runtime.forms import Form
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 from irkit.runtime.machine_code import intrinsics_digest
+from irkit.runtime.numba_repeats import CUDA, nothing_twice
 from irkit.runtime.numba_settings import numba_settings
 from irkit.runtime.plain import digest as plain_digest
 from irkit.runtime.plain import plain
@@ -77,7 +78,7 @@ def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
     modules: dict[int, Any] = {}
     try:
         for function, pointers in entries:
-            with compiling_for(cc):
+            with compiling_for(cc), nothing_twice(*CUDA):
                 library, _ = compiler._compile_pyfunc_with_fixup(
                     names[function].py_func,
                     signature(pointers),

@@ -34,6 +34,7 @@ from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 from irkit.runtime.intrinsics.cpu_quotients import DEFINITIONS
 from irkit.runtime.intrinsics.cpu_seldom import PREFIX
 from irkit.runtime.intrinsics.loop_hints import hint_loops
+from irkit.runtime.numba_repeats import CPU, nothing_twice
 
 _ENGINE = "__irkit_engine__"
 # Numba's stubs leave it out.
@@ -146,17 +147,17 @@ def _rkernel_codegen() -> _Codegen:
     return _Codegen("irkit.rkernel")
 
 
-@global_compiler_lock
 def lowered(text: str, name: str) -> tuple[str, str]:
     """(its name to the linker, LLVM IR) of the last `cfunc` of a module's text, `name` being the module's."""
-    names: dict[str, Any] = {"__name__": name, _ENGINE: _ModuleTarget(_LoweringCodegen(name))}
-    exec(compile(text, "<rKernel>", "exec"), names)
-    callback: Any = [value for value in names.values() if isinstance(value, _Callback)][-1]
-    try:
-        return callback.native_name, callback._library.linked()
-    finally:
-        # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
-        names.clear()
+    with nothing_twice(*CPU), global_compiler_lock:
+        names: dict[str, Any] = {"__name__": name, _ENGINE: _ModuleTarget(_LoweringCodegen(name))}
+        exec(compile(text, "<rKernel>", "exec"), names)
+        callback: Any = [value for value in names.values() if isinstance(value, _Callback)][-1]
+        try:
+            return callback.native_name, callback._library.linked()
+        finally:
+            # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
+            names.clear()
 
 
 @global_compiler_lock
