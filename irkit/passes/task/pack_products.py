@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -35,18 +36,21 @@ from irkit.errors import UnsupportedError
 from irkit.passes.gpu import device_of
 from irkit.passes.task.outlining import Outliner
 from irkit.passes.task.partition_rtasks import Partition
+from irkit.processors import usable_cores
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.packed_operands import packings_of
 from irkit.rkernels.rkernel import RKernel
 from irkit.schedule.model import VDevice
-from irkit.weights import WeightStore
+from irkit.weights import Array, WeightStore
 
 RULE = "PackProduct"
 SMALLEST = 1 << 22
 """Multiply-adds below which products are not looked at: they take less than the launch of a packing."""
 LAUNCH_NS = 1500.0
 """What one more launch takes at least, in ns."""
+AT_ONCE = 8
+"""Constants that are packed at once: NumPy holds no lock. Each takes several times its memory meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -127,29 +131,52 @@ def prepack(op: ROperatorOp, found: list[Packing]) -> None:
     op.function_type = FunctionType.from_lists(block.arg_types, outputs)
 
 
+_Key = tuple[Block | None, SSAValue, bool, int, str]
+
+
+def _key(value: SSAValue, packing: Packing, launch: LaunchOp) -> _Key:
+    return (launch.parent_block(), value, packing.by_k, packing.depth, packing.terms)
+
+
+def _terms(given: tuple[Array, Packing]) -> Array:
+    array, packing = given
+    return packed(array, packing.terms, packing.depth, packing.by_k)
+
+
 @dataclass
 class Packer:
     """Packs what launches read, each value once."""
 
     outliner: Outliner
     weights: WeightStore
-    known: dict[tuple[object, ...], SSAValue] = field(
-        default_factory=dict[tuple[object, ...], SSAValue]
-    )
+    known: dict[_Key, SSAValue] = field(default_factory=dict[_Key, SSAValue])
+    terms: dict[_Key, Array] = field(default_factory=dict[_Key, Array])
+    """Of constants that nothing reads yet."""
 
     def packed(self, value: SSAValue, packing: Packing, launch: LaunchOp) -> SSAValue:
         """The packed terms of a matrix, made before `launch`."""
-        key = (launch.parent_block(), value, packing.by_k, packing.depth, packing.terms)
+        key = _key(value, packing, launch)
         if key not in self.known:
-            array = constant_array(value, self.weights)
-            if array is None:
+            terms = self.terms.pop(key, None)
+            if terms is None:
                 self.known[key] = self._launched(value, packing, launch)
             else:
-                terms = packed(array, packing.terms, packing.depth, packing.by_k)
                 made = constant(terms, self.weights)
                 Rewriter.insert_op(made, InsertPoint.before(launch))
                 self.known[key] = made.result
         return self.known[key]
+
+    def pack_constants(self, wanted: Iterable[tuple[LaunchOp, Packing]]) -> None:
+        """Find the terms of what is constant of what launches read, of several matrices at once."""
+        arrays = dict[_Key, tuple[Array, Packing]]()
+        for launch, packing in wanted:
+            value = launch.arguments[packing.number]
+            array = constant_array(value, self.weights)
+            if array is not None:
+                arrays[_key(value, packing, launch)] = array, packing
+        arrays = {key: given for key, given in arrays.items() if key not in self.known}
+        with ThreadPoolExecutor(min(usable_cores(), AT_ONCE)) as pool:
+            self.terms |= zip(arrays, pool.map(_terms, arrays.values()), strict=True)
 
     def _launched(self, value: SSAValue, packing: Packing, launch: LaunchOp) -> SSAValue:
         op = packing.op(value)
@@ -218,7 +245,7 @@ class PackProducts(ModulePass):
         device = device_of(self.device)
         if device.kind != "cuda" or not device.architecture.has_wgmma:
             return
-        packer = Packer(Outliner(op), weights_of(ctx))
+        packer, packing_ns = Packer(Outliner(op), weights_of(ctx)), dict[_Packed, float]()
         for roperator in [o for o in op.ops if isinstance(o, ROperatorOp)]:
             launches = [
                 o
@@ -236,7 +263,7 @@ class PackProducts(ModulePass):
             if not ways:
                 missed(roperator, RULE, "scaled terms are those of both operands")
                 continue
-            gains = _Gains(op, roperator, launches, device, packer.weights).of(ways)
+            gains = _Gains(op, roperator, launches, device, packer.weights, packing_ns).of(ways)
             best = 0 if self.always else gains.index(max(gains))
             if gains[best] <= 0 and not self.always:
                 missed(roperator, RULE, "an estimated {:.0f} ns more", -gains[best])
@@ -249,20 +276,29 @@ def _rewrite(
     op: ROperatorOp, found: list[Packing], launches: list[LaunchOp], packer: Packer
 ) -> None:
     prepack(op, found)
+    packer.pack_constants((launch, p) for launch in launches for p in found)
     for launch in launches:
         more = [packer.packed(launch.arguments[p.number], p, launch) for p in found]
         launch.operands = [*launch.arguments, *more]
 
 
+_Packed = tuple[Attribute, bool, int, str]
+"""A kind of operand, and how it is packed: all that the time of that hangs on."""
+
+
 @dataclass(frozen=True)
 class _Gains:
-    """What the launches of an rOperator would take less, in ns, by estimate, were operands packed."""
+    """What the launches of an rOperator would take less, in ns, by estimate, were operands packed.
+
+    `packing_ns`: what packing takes alone, as far as it is known: layers of a network have equal operands.
+    """
 
     module: ModuleOp
     op: ROperatorOp
     launches: list[LaunchOp]
     device: VDevice
     weights: WeightStore
+    packing_ns: dict[_Packed, float]
 
     def of(self, ways: list[list[Packing]]) -> list[float]:
         """Of each way to pack them."""
@@ -289,8 +325,14 @@ class _Gains:
         """What packing an operand takes where it is no constant."""
         values = dict.fromkeys(launch.arguments[packing.number] for launch in self.launches)
         made = [v for v in values if constant_array(v, self.weights) is None]
-        each = (partition.fastest_ns(_packing_roperator(v, packing)) for v in made)
-        return sum(LAUNCH_NS + ns for ns in each)
+        return sum(LAUNCH_NS + self._alone_ns(partition, v, packing) for v in made)
+
+    def _alone_ns(self, partition: Partition, value: SSAValue, packing: Packing) -> float:
+        kind = value.type, packing.by_k, packing.depth, packing.terms
+        if kind not in self.packing_ns:
+            found = partition.fastest_ns(_packing_roperator(value, packing))
+            self.packing_ns[kind] = found
+        return self.packing_ns[kind]
 
 
 def _reads_packed(rkernel: RKernel) -> bool:

@@ -214,6 +214,7 @@ class Partition:
         """All rKernels that are wanted in all grids worth trying."""
         dynamic = root.parallel[:1] == (DYNAMIC,)
         counts = task_counts(self.device.veus, dynamic=dynamic)
+        size, sizes = nbytes(op), {n: nbytes(op, n) for n in BATCHES if dynamic}
         for rkernel in filter(wanted, self._rkernels(op, root)):
             if rkernel.schedules is not None:
                 if self.most or schedule_on(root.op) is not None:
@@ -224,11 +225,10 @@ class Partition:
             grids = [tuple(grid_for(root, n, rkernel)) for n in reversed(counts)]
             for grid in dict.fromkeys(reversed(grids)):
                 more = self._read_by_all(rkernel, op, root, math.prod(grid))
-                cost = family.task_ns(rkernel, root, grid, nbytes(op) + more, self.device)
+                cost = family.task_ns(rkernel, root, grid, size + more, self.device)
                 by_batch = [
-                    family.task_ns(rkernel, root, grid, nbytes(op, n) + more, self.device, n)
-                    for n in BATCHES
-                    if dynamic
+                    family.task_ns(rkernel, root, grid, of_rows + more, self.device, n)
+                    for n, of_rows in sizes.items()
                 ]
                 yield Candidate(rkernel, grid, cost, tuple(by_batch))
 
