@@ -30,6 +30,14 @@ def content_digest(array: Array) -> str:
     return h.hexdigest()
 
 
+def _never_changes(array: Array) -> bool:
+    """Whether an array is what it will be, in C order: bytes of Python's that nobody can write to."""
+    memory: Any = array
+    while isinstance(memory, np.ndarray):
+        memory = memory.base
+    return isinstance(memory, bytes) and array.flags.c_contiguous
+
+
 class MissingWeightError(InvalidModelError, KeyError):
     """A module names a weight that is not there; a KeyError, as of any mapping."""
 
@@ -46,7 +54,8 @@ class WeightStore(Mapping[str, Array]):
 
     def add(self, array: Array, hint: str = "w") -> str:
         """Store `array` (any shape and dtype) and return its name, `<hint>_<digest>`."""
-        array = np.array(array, order="C", copy=True)
+        if not _never_changes(array):
+            array = np.array(array, order="C", copy=True)
         digest = content_digest(array)
         name = f"{hint}_{digest[:12]}"
         array.setflags(write=False)

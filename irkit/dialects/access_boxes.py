@@ -58,13 +58,13 @@ def operand_boxes(
     root = find_root(op.body.block)
     grid = grid_of(op, root, grid)
     check_rows(op, root)
-    shares = grid[0] if root.parallel and root.parallel[0] == DYNAMIC else 1
+    extents = Extents(grid[0] if root.parallel and root.parallel[0] == DYNAMIC else 1)
     per_task = [
         _task_boxes(
             op,
             root,
             [part(s, g, n) for s, g, n in zip(root.parallel, grid, cell, strict=True)],
-            shares,
+            extents,
         )
         for cell in itertools.product(*(range(g) for g in grid))
     ]
@@ -92,7 +92,7 @@ def check_rows(op: ROperatorOp, root: Root) -> None:
         return
     row_wise = root.parallel[:1] == (DYNAMIC,)
     reads = (
-        _task_boxes(op, root, [(1, 2), *((0, s) for s in root.parallel[1:])], 3)[0]
+        _task_boxes(op, root, [(1, 2), *((0, s) for s in root.parallel[1:])], Extents(3))[0]
         if row_wise
         else []
     )
@@ -117,9 +117,9 @@ def _stack(boxes: Sequence[list[Box]]) -> list[NDArray[np.int64]]:
 
 
 def _task_boxes(
-    op: ROperatorOp, root: Root, cell: list[Interval], shares: int
+    op: ROperatorOp, root: Root, cell: list[Interval], extents: Extents
 ) -> tuple[list[Box], list[Box]]:
-    analysis = _BoxPropagation(root, cell, shares)
+    analysis = _BoxPropagation(root, cell, extents)
     block = op.body.block
     results = analysis.forward(block)
     for value, box in zip(op.terminator.values, results, strict=True):
@@ -136,8 +136,8 @@ def _task_boxes(
 class _BoxPropagation:
     """Forward and backward propagation for one rTask: what each op says of its own boxes, put together."""
 
-    def __init__(self, root: Root, cell: list[Interval], shares: int) -> None:
-        self.root, self.cell, self.extents = root, cell, Extents(shares)
+    def __init__(self, root: Root, cell: list[Interval], extents: Extents) -> None:
+        self.root, self.cell, self.extents = root, cell, extents
         self.demanded: dict[SSAValue, Box] = {}
 
     def root_box(self) -> Box:

@@ -71,3 +71,21 @@ def test_one_constant_per_content():
     assert b.constant(large) is b.constant(large.copy())
     assert b.constant(small) is not b.constant(small.astype(np.float32))
     assert b.constant(small) is not b.constant(-small)
+
+
+def test_weights_stay_as_they_were_given():
+    """What somebody could write to is copied, behind a view that they could not, too; what nobody can, is not."""
+    bytes_of = np.arange(64, dtype=np.int32).tobytes()
+    fixed = np.frombuffer(bytes_of, np.int32).reshape(4, 16)
+    open_to_all = np.frombuffer(bytearray(bytes_of), np.int32)
+    view = open_to_all[:32]
+    view.setflags(write=False)
+    weights = WeightStore()
+    for array in (fixed, fixed.T, open_to_all, view):
+        kept, want = weights[weights.add(array)], array.copy()
+        assert np.shares_memory(kept, array) is (array is fixed)
+        assert kept.flags.c_contiguous
+        assert not kept.flags.writeable
+        open_to_all[:] += 1
+        assert np.array_equal(kept, want)
+        assert kept.dtype == want.dtype

@@ -339,6 +339,19 @@ def test_what_lies_outside_the_boxes_does_not_matter(name: str):
         assert np.array_equal(got[at(needed)], want[at(needed)])
 
 
+def test_boxes_of_one_rtask_are_not_those_of_another():
+    """What was found of an op for the first stays, but for where it lies."""
+    for shares in (1, 3):
+        extents, ops = Extents(shares), [parsed(name) for name in OPS]
+        for _ in range(3):
+            for op in ops:
+                model = registry.model_of(op)
+                assert model is not None
+                needed = [random_box(tensor_type(op.results[0]).get_shape())]
+                fresh = model.operand_boxes(op, needed, Extents(shares))
+                assert model.operand_boxes(op, needed, extents) == fresh
+
+
 @pytest.mark.parametrize("name", sorted(LIGHT))
 def test_elements_as_text_are_those_of_the_meaning(name: str):
     op = parsed(name)

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float64Type
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from irkit.dialects.linalg_generic import (
     continues,
@@ -61,21 +61,20 @@ class Generic(TensorOpModel[linalg.GenericOp]):
     def operand_boxes(
         self, op: linalg.GenericOp, needed: Sequence[Box | None], extents: Extents
     ) -> Sequence[Box | None]:
-        loops = [extents.interval(s) for s in loop_sizes(op)]
-        for box, out in zip(needed, maps(op)[len(op.inputs) :], strict=True):
-            _narrow(loops, box, out.results)
-        return [tuple(of_affine(e, loops) for e in m.results) for m in maps(op)]
+        loops, read, written = _nest(op, extents)
+        for box, out in zip(needed, written, strict=True):
+            _narrow(loops, box, out)
+        return [tuple(of_affine(e, loops) for e in results) for results in (*read, *written)]
 
     def result_boxes(
         self, op: linalg.GenericOp, known: Sequence[Box | None], extents: Extents
     ) -> Sequence[Box | None]:
-        read = known[: len(op.inputs)]
-        if all(box is None for box in read):
+        loops, read, written = _nest(op, extents)
+        if all(box is None for box in known[: len(read)]):
             return [None] * len(op.results)
-        loops = [extents.interval(s) for s in loop_sizes(op)]
-        for box, amap in zip(read, maps(op), strict=False):
-            _narrow(loops, box, amap.results)
-        return [tuple(of_affine(e, loops) for e in m.results) for m in maps(op)[len(op.inputs) :]]
+        for box, results in zip(known, read, strict=False):
+            _narrow(loops, box, results)
+        return [tuple(of_affine(e, loops) for e in results) for results in written]
 
     def element(
         self, op: linalg.GenericOp, printer: ElementText, result: SSAValue, index: Index
@@ -192,6 +191,19 @@ _SIMPLE = (
     linalg.YieldOp,
 )
 """What takes less time than the memory does for an element."""
+
+
+_Indexed = tuple[tuple[AffineExpr, ...], ...]
+
+
+def _nest(op: linalg.GenericOp, extents: Extents) -> tuple[list[Interval], _Indexed, _Indexed]:
+    """All of the loops of an op; how its inputs, and how its results, are indexed by them."""
+    if op not in extents.known:
+        loops = tuple(extents.interval(size) for size in loop_sizes(op))
+        indexed = tuple(m.results for m in maps(op))
+        extents.known[op] = loops, indexed[: len(op.inputs)], indexed[len(op.inputs) :]
+    loops, read, written = extents.known[op]
+    return list(loops), read, written
 
 
 def _narrow(loops: list[Interval], box: Box | None, results: Sequence[object]) -> None:

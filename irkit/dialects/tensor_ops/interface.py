@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
@@ -48,9 +48,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Extents:
-    """Sizes in boxes: the batch is counted in `shares`."""
+    """Sizes in boxes: the batch is counted in `shares`. `known` is what models found of ops that stay as they
+    are: boxes of one body are asked for by one rTask after another."""
 
     shares: int
+    known: dict[Operation, Any] = field(
+        default_factory=dict[Operation, Any], compare=False, repr=False
+    )
 
     def interval(self, size: int) -> Interval:
         """All of a dimension."""
