@@ -25,7 +25,10 @@ STEPS = {
     "cuda entries": ("irkit.runtime.cuda.entry_code", "lower_entries"),
 }
 """Step -> the module, and its function that takes the arguments and gives bytes."""
-WARM = {"cuda": ("irkit.runtime.cuda.warm", "warm")}
+WARM = {
+    "cpu": ("irkit.runtime.machine_code", "warm"),
+    "cuda": ("irkit.runtime.cuda.warm", "warm"),
+}
 """Step -> what imports all that it needs, before anything is asked for."""
 _LENGTH = struct.Struct(">Q")
 

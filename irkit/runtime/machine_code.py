@@ -67,6 +67,31 @@ def code_of(lowered_form: bytes, values: tuple[int | float, ...]) -> bytes:
     return entry + b"\0" + object_code(filled(zlib.decompress(packed).decode(), values))
 
 
+_UNIT = """\
+from numba import float32
+
+from irkit.runtime.intrinsics.cpu import float32p, int64p
+from irkit.runtime.intrinsics.engine import cfunc, njit
+
+
+@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+def larger(p0, i):
+    return max(p0[i], float32(0.0)) * 2
+
+
+@cfunc("void(int64, int64, int64, int64, int64)", error_model="numpy")
+def warm(task, tasks, rows, scratch, operands):
+    p0 = float32p(int64p(operands)[0])
+    for i in range(task, tasks):
+        p0[i] = larger(p0, i)
+"""
+
+
+def warm() -> None:
+    """Compile a unit that nothing uses: Numba and LLVM set up much once in a process."""
+    code_of(lower(_UNIT), ())
+
+
 @functools.cache
 def intrinsics_digest() -> str:
     """Of the sources whose functions rKernels call, and which are compiled into them."""

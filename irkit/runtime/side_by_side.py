@@ -37,6 +37,12 @@ _ahead: list[subprocess.Popen[bytes]] = []
 """Workers that nobody has asked for anything yet."""
 
 
+class _Scopes:
+    """How many `none_left_over` there are, of all threads."""
+
+    count = 0
+
+
 class Request(NamedTuple):
     """A step of compiling: the rOperator that it is for, for messages, what `take_step` takes, how long it
     is, in any unit, and under which key its payload is kept."""
@@ -64,11 +70,14 @@ def start_ahead(step: str, requests: int) -> None:
 
 @contextmanager
 def none_left_over() -> Generator[None]:
-    """End the workers that were started ahead, and that nobody has asked for anything, at the end."""
+    """End the workers that were started ahead, and that nobody has asked for anything, at the end of the
+    outermost of these."""
+    _Scopes.count += 1
     try:
         yield
     finally:
-        while (worker := _taken_over()) is not None:
+        _Scopes.count -= 1
+        while not _Scopes.count and (worker := _taken_over()) is not None:
             _end(worker)
 
 

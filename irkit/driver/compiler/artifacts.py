@@ -41,11 +41,13 @@ def build_artifact(
     policy: str = WAVEFRONT,
     measure: bool = False,
     memory_budget: int | None = None,
+    loaded: bool = False,
 ) -> Artifact:
     """Run the standard pipeline for a vDevice (a target stands for its usual one), scheduled by `policy`,
     and emit; from the disk cache if the same model was compiled before. With `measure`, by times measured on
     the device; by estimates where it is not at hand, which the report then says. `memory_budget`: bytes that
-    may be in use at once; with one, and where ops are in segments, the policy is that of memory."""
+    may be in use at once; with one, and where ops are in segments, the policy is that of memory. `loaded`:
+    machine code is made of it next, within the caller's `none_left_over`, by processes that start before."""
     if isinstance(device, str) and device in DEVICES:
         device = usual_device(device)
     device = planned_device(device=device)
@@ -62,7 +64,7 @@ def build_artifact(
         return known
     identity = model_digest(imported) if _keeps_state(imported) else None
     with none_left_over(), fewer_collections():
-        artifact = _compile(imported, device, bar, plan)
+        artifact = _compile(imported, device, bar, plan, loaded)
     artifact.report["memory_budget"] = memory_budget
     artifact.report[IDENTITY] = identity
     if unmeasured is not None:
@@ -99,7 +101,9 @@ def _numbered(named: Iterable[tuple[int, str]]) -> tuple[tuple[int, int], ...]:
     return tuple((place, numbers.setdefault(name, len(numbers))) for place, name in named)
 
 
-def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _Plan) -> Artifact:
+def _compile(
+    imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _Plan, loaded: bool
+) -> Artifact:
     from irkit.lower.task_to_numba.emit import emit_module
 
     target = target_of(device)
@@ -107,7 +111,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
     named: set[str] = set()
-    watched = [WorkersAhead()] if target == "cuda" else []
+    watched = [WorkersAhead(target)] if target == "cuda" or loaded else []
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()

@@ -28,6 +28,7 @@ from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
 from irkit.runtime.program import CompiledProgram
+from irkit.runtime.side_by_side import none_left_over
 from irkit.runtime.sized import OpenBatch, SizedVariant
 from irkit.runtime.variant import Variant
 from irkit.schedule.model import VDevice
@@ -251,7 +252,8 @@ def _builder(
         ask_precision(imported.module, arithmetic.precision)
         with library_errors():
             declare_state(imported, state)
-        return build_artifact(imported, plan.device, cache, bar, plan.policy, plan.measure)
+        policy, measure = plan.policy, plan.measure
+        return build_artifact(imported, plan.device, cache, bar, policy, measure, loaded=True)
 
     def loaded(artifact: Artifact, bar: ProgressBar) -> Variant:
         symbols = list(artifact.report["roperators"])
@@ -262,7 +264,7 @@ def _builder(
         # What is measured hangs on more than its arguments.
         noted = cache and not plan.measure
         settings = (plan, dtype, batch, fixed, arithmetic, state)
-        with ONE_BUILDER, seldom_collected(), ProgressBar(progress) as bar:
+        with ONE_BUILDER, seldom_collected(), none_left_over(), ProgressBar(progress) as bar:
             bar.stage("reading the model")
             note = note_of(model, settings) if noted and not stored else None
             known = note.artifact() if note is not None else None
@@ -285,7 +287,7 @@ def _builder(
         return SizedVariant(sized, lambda rows: at_size(found, rows))
 
     def at_size(found: SizedModel, rows: int) -> Variant:
-        with ONE_BUILDER, seldom_collected(), ProgressBar(progress) as bar:
+        with ONE_BUILDER, seldom_collected(), none_left_over(), ProgressBar(progress) as bar:
             bar.stage(f"reading the model for {rows} rows")
             return loaded(built(found.at(rows), bar), bar)
 
