@@ -32,7 +32,7 @@ OPEN_FROM: Mapping[str, int] = {
     "max": 0,
     "min": 0,
     "multiply_panels": 3,
-    "multiply_pixels": 5,
+    "multiply_pixels": 3,
     "multiply_planes": 2,
     "multiply_strided": 2,
     "multiply_tile": 3,
@@ -85,7 +85,7 @@ def _place(node: ast.expr) -> tuple[int, int]:
 
 def _computed(node: ast.AST) -> Iterator[ast.expr]:
     """The largest expressions of numbers alone, as Python itself would compute them."""
-    if isinstance(node, ast.BinOp) and node.lineno == node.end_lineno:
+    if isinstance(node, ast.BinOp | ast.IfExp) and node.lineno == node.end_lineno:
         value = _constant(node)
         if value is not None and value >= 0:
             yield node
@@ -107,6 +107,11 @@ def _constant(node: ast.expr) -> int | None:
             if one is None or other is None:
                 return None
             return _folded(operator, one, other)
+        case ast.IfExp(test, one, other):
+            chosen, one, other = _constant(test), _constant(one), _constant(other)
+            if chosen is None or one is None or other is None:
+                return None
+            return one if chosen else other
         case _:
             return None
 
@@ -186,7 +191,7 @@ def _open_operands(node: ast.AST, open_from: Mapping[str, int]) -> Iterable[ast.
             return (value,)
         case ast.Return(ast.Tuple(elements)):
             return elements
-        case ast.IfExp(_, one, other):
+        case ast.IfExp(_, one, other) if _constant(node) is None:
             return one, other
         case _:
             return ()

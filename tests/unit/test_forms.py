@@ -56,6 +56,10 @@ def of(body):
         ("inside = 0 <= a + -3 < 224", "inside = S <= a + S < S", (0, -3, 224)),
         ("c0, c1 = 0, 64\nreturn c0, c1, 9", "c0, c1 = S, S\nreturn c0, c1, S", (0, 64, 9)),
         ("k = 3\nwhile a - k < k:\n    a += b", "k = S\nwhile a - k < k:\n    a += b", (3,)),
+        ("x = a + (3 if 1 else b)", "x = a + (S if 1 else b)", (3,)),
+        ("k = 8 + (3 if 0 else 4)\nx = a * k", "k = S\nx = a * k", (12,)),
+        ("x = p[8 + (3 if 1 else 4.0)]", "x = p[8 + (S if 1 else 4.0)]", (3,)),
+        ("multiply_pixels(2, 1, 14, 56, 58, p)", "multiply_pixels(2, 1, 14, S, S, p)", (56, 58)),
         ("multiply_tile(8, 2, 16, p, b, 64, p)", "multiply_tile(8, 2, 16, p, b, S, p)", (64,)),
     ],
 )  # fmt: skip
@@ -66,6 +70,7 @@ def test_a_number_beside_what_is_none_is_a_slot(body, form, values):
 def test_what_python_computes_is_computed_alike():
     assert of("p = cuda.local.array(64 * 32 // 256, a)") == ("p = cuda.local.array(8, a)", ())
     assert of("x = a if 96 % 32 and b else b") == ("x = a if 0 and b else b", ())
+    assert of("x = p[8 + (3 if 1 else 4)]") == ("x = p[11]", ())
 
 
 @pytest.mark.parametrize(

@@ -114,28 +114,33 @@ def multiply_pixels(
     """C[i, y * width + x] = sum over n < channels, t < terms of A[i, n * terms + t] * b[place].
 
     For y < `rows`, x < `width` and `vectors` times 16 rows i; place is n * step + places[t] + y * pitch + x.
-    `columns` outputs of a row at once, times `rows` at most 16: those of several rows are whole. All five are
-    literals. A is as `turn_rows` lays it out, 16 rows behind another; rows of C are `apart`, of which up to
-    15 elements more are written. Elements of `a`, `b` and `c` are counted from `at_a`, `at_b`, `at_c`.
+    `columns` outputs of a row at once, times `rows` at most 16: those of several rows are whole. These and
+    `vectors` are literals. A is as `turn_rows` lays it out, 16 rows behind another; rows of C are `apart`, of
+    which up to 15 elements more are written. Elements of `a`, `b` and `c` are counted from `at_a`, `at_b`,
+    `at_c`.
     As many vectors of `a` as there are terms, from `ahead` on, are asked for meanwhile, so that what is
     multiplied next comes from memory beside the sums.
     """
-    literals = (vectors, rows, columns, width, pitch)
+    literals = (vectors, rows, columns)
     if not all(isinstance(value, types.IntegerLiteral) for value in literals):
         return None
-    across, down, along, wide, below = (value.literal_value for value in literals)
-    offsets = [y * below + x for y in range(down) for x in range(along)]
+    across, down, along = (value.literal_value for value in literals)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        *_, a, at_a, channels, step, terms, places, b, at_b, c, at_c, apart, ahead = arguments
+        _, _, _, width, pitch, *others = arguments
+        a, at_a, channels, step, terms, places, b, at_b, c, at_c, apart, ahead = others
+        rows = [builder.mul(_I64(y), pitch) for y in range(down)]
+        offsets = [builder.add(row, _I64(x)) for row in rows for x in range(along)]
         filters, following = builder.gep(a, [at_a]), builder.gep(a, [ahead])
         tile = Tile(builder, a.type.pointee, across)
         unknown = ir.Constant(tile.vector, ir.Undefined)
         # The last tile of a row may begin sooner.
-        with cgutils.for_range(builder, _I64(-(-wide // along))) as loop:
+        tiles = builder.sdiv(builder.add(width, _I64(along - 1)), _I64(along))
+        last = builder.sub(width, _I64(along))
+        with cgutils.for_range(builder, tiles) as loop:
             x = builder.mul(loop.index, _I64(along))
-            behind = builder.icmp_signed(">", x, _I64(wide - along))
-            x = builder.select(behind, _I64(wide - along), x)
+            behind = builder.icmp_signed(">", x, last)
+            x = builder.select(behind, last, x)
             first = builder.gep(b, [builder.add(at_b, x)])
             loops = _Pixels(tile, channels, step, terms, places, filters, following, first, offsets)
             for number, sums in enumerate(zip(*loops.sums(), strict=True)):
@@ -147,7 +152,7 @@ def multiply_pixels(
         return context.get_dummy_value()
 
     integer = types.int64
-    return types.void(vectors, rows, columns, width, pitch, a, integer, integer, integer, integer,
+    return types.void(vectors, rows, columns, integer, integer, a, integer, integer, integer, integer,
                       places, b, integer, c, integer, integer, integer), codegen  # fmt: skip
 
 
@@ -163,7 +168,7 @@ class _Pixels:
     filters: Any
     following: Any
     b: Any
-    offsets: list[int]
+    offsets: list[Any]
 
     def sums(self) -> list[list[Any]]:
         """Of each output its vectors of sums; the builder behind the loops."""
@@ -240,7 +245,7 @@ class _Pixels:
         pixel = builder.gep(self.b, [place])
         added: list[list[Any]] = []
         for offset, phis in zip(self.offsets, totals, strict=True):
-            scalar = tile.spread(builder.load(builder.gep(pixel, [_I64(offset)])))
+            scalar = tile.spread(builder.load(builder.gep(pixel, [offset])))
             pairs = zip(values, phis, strict=True)
             added.append([builder.call(tile.fma, [scalar, v, phi]) for v, phi in pairs])
         return added
