@@ -56,7 +56,10 @@ class WeightStore(Mapping[str, Array]):
         """Store `array` (any shape and dtype) and return its name, `<hint>_<digest>`."""
         if not _never_changes(array):
             array = np.array(array, order="C", copy=True)
-        digest = content_digest(array)
+        return self.adopt(array, content_digest(array), hint)
+
+    def adopt(self, array: Array, digest: str, hint: str = "w") -> str:
+        """As `add`, of an array in C order that nobody else holds, and whose `content_digest` is known."""
         name = f"{hint}_{digest[:12]}"
         array.setflags(write=False)
         if name not in self._arrays:

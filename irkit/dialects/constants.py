@@ -24,12 +24,16 @@ SMALL = 16
 """Constants of up to this many elements stand in the text itself."""
 
 
-def constant(array: Array, weights: WeightStore, hint: str = "w") -> ConstantOp:
-    """`arith.constant` for `array`: `dense<...>` if it is small, else its bytes go to `weights`."""
+def constant(
+    array: Array, weights: WeightStore, hint: str = "w", digest: str | None = None
+) -> ConstantOp:
+    """`arith.constant` for `array`: `dense<...>` if it is small, else its bytes go to `weights`. With its
+    `digest`, by `WeightStore.adopt`."""
     array = np.asarray(array)
     if (small := _dense(array)) is not None:
         return ConstantOp(small)
-    return ConstantOp(DenseResourceAttr.from_params(weights.add(array, hint), tensor_of(array)))
+    name = weights.add(array, hint) if digest is None else weights.adopt(array, digest, hint)
+    return ConstantOp(DenseResourceAttr.from_params(name, tensor_of(array)))
 
 
 def _dense(array: Array) -> DenseIntOrFPElementsAttr | None:

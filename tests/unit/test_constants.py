@@ -10,7 +10,7 @@ from xdsl.parser import Parser
 
 from irkit.context import IrkitContext, resource_name
 from irkit.dialects.constants import SMALL, constant, constant_array
-from irkit.weights import WeightStore
+from irkit.weights import WeightStore, content_digest
 
 
 def round_trip(array):
@@ -74,7 +74,7 @@ def test_one_constant_per_content():
 
 
 def test_weights_stay_as_they_were_given():
-    """What somebody could write to is copied, behind a view that they could not, too; what nobody can, is not."""
+    """What somebody could write to is copied, behind a view too; what nobody can, is not."""
     bytes_of = np.arange(64, dtype=np.int32).tobytes()
     fixed = np.frombuffer(bytes_of, np.int32).reshape(4, 16)
     open_to_all = np.frombuffer(bytearray(bytes_of), np.int32)
@@ -89,3 +89,17 @@ def test_weights_stay_as_they_were_given():
         open_to_all[:] += 1
         assert np.array_equal(kept, want)
         assert kept.dtype == want.dtype
+
+
+def test_what_nobody_else_holds_is_adopted():
+    """Under the name that it would have been added by, and as it is."""
+    array, other = np.arange(99), np.arange(99)
+    weights = WeightStore()
+    op = constant(array, weights, "packed", content_digest(array))
+    name = resource_name(op.result)
+    assert weights[name] is array
+    assert not array.flags.writeable
+    assert weights.digest(name) == content_digest(other)
+    assert WeightStore().add(other, "packed") == name
+    assert weights.adopt(other, content_digest(other), "packed") == name
+    assert weights[name] is array

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     FunctionType,
@@ -42,7 +43,7 @@ from irkit.rkernels.legality import root_of
 from irkit.rkernels.packed_operands import packings_of
 from irkit.rkernels.rkernel import RKernel
 from irkit.schedule.model import VDevice
-from irkit.weights import Array, WeightStore
+from irkit.weights import Array, WeightStore, content_digest
 
 RULE = "PackProduct"
 SMALLEST = 1 << 22
@@ -138,9 +139,11 @@ def _key(value: SSAValue, packing: Packing, launch: LaunchOp) -> _Key:
     return (launch.parent_block(), value, packing.by_k, packing.depth, packing.terms)
 
 
-def _terms(given: tuple[Array, Packing]) -> Array:
+def _terms(given: tuple[Array, Packing]) -> tuple[Array, str]:
+    """The packed terms of a matrix, and their digest."""
     array, packing = given
-    return packed(array, packing.terms, packing.depth, packing.by_k)
+    terms = packed(array, packing.terms, packing.depth, packing.by_k)
+    return np.ascontiguousarray(terms), content_digest(terms)
 
 
 @dataclass
@@ -150,18 +153,19 @@ class Packer:
     outliner: Outliner
     weights: WeightStore
     known: dict[_Key, SSAValue] = field(default_factory=dict[_Key, SSAValue])
-    terms: dict[_Key, Array] = field(default_factory=dict[_Key, Array])
-    """Of constants that nothing reads yet."""
+    terms: dict[_Key, tuple[Array, str]] = field(default_factory=dict[_Key, tuple[Array, str]])
+    """Of constants that nothing reads yet, with their digests."""
 
     def packed(self, value: SSAValue, packing: Packing, launch: LaunchOp) -> SSAValue:
         """The packed terms of a matrix, made before `launch`."""
         key = _key(value, packing, launch)
         if key not in self.known:
-            terms = self.terms.pop(key, None)
-            if terms is None:
+            found = self.terms.pop(key, None)
+            if found is None:
                 self.known[key] = self._launched(value, packing, launch)
             else:
-                made = constant(terms, self.weights)
+                terms, digest = found
+                made = constant(terms, self.weights, digest=digest)
                 Rewriter.insert_op(made, InsertPoint.before(launch))
                 self.known[key] = made.result
         return self.known[key]
