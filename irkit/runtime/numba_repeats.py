@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
-from unittest import mock
 
 _ONE = threading.RLock()
 """Held meanwhile: what is put in place is the whole process's."""
@@ -28,7 +27,8 @@ def nothing_twice(compiler: str, typing: str) -> Generator[None]:
     """Compile emitted text by the packages that `CPU` or `CUDA` names."""
     with _ONE, ExitStack() as placed:
         for owner, name, made in _replacements(compiler, typing):
-            placed.enter_context(mock.patch.object(owner, name, made))
+            placed.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, made)
         yield
 
 
