@@ -49,7 +49,8 @@ def _replacements(compiler: str, typing: str) -> Iterator[tuple[Any, str, Any]]:
 
 def _lifetimes_when_asked(post: Any) -> Callable[..., None]:
     """Behind most passes Numba finds which variables live at the beginning of each block, for generators and
-    lifted loops alone. All else asks for lifetimes where it needs them."""
+    object mode alone, both of which are lowered behind one that is left as it is. All else asks for lifetimes
+    where it needs them."""
     whole = post.PostProcessor.run
 
     def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
@@ -139,10 +140,10 @@ def _equal_as_set(whole: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 def _hash_of_names() -> Callable[[Any], int]:
     """Numba makes the hash of flags of their names alone, which are those of their class."""
-    known: dict[type[Any], int] = {}
+    known: dict[Any, int] = {}
 
     def hashed(self: Any) -> int:
-        kind: type[Any] = type(self)
+        kind: Any = self.__class__
         if kind not in known:
             known[kind] = hash(tuple(sorted(self.values())))
         return known[kind]

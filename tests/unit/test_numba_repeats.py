@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from types import SimpleNamespace
@@ -194,3 +195,18 @@ def test_flags_are_equal_where_their_values_are(package: str) -> None:
             (a == b, hash(a)) for a in (plain, said, changed, other) for b in (plain, changed)
         ]
         assert plain != object()
+
+
+def test_other_threads_compile_anything_meanwhile() -> None:
+    """Object mode asks which variables live at the beginning of a block."""
+    numba: Any = import_module("numba")
+
+    def counted(values: Any) -> Any:
+        total = None
+        for value in values:
+            total = value if total is None else total + value
+        return total
+
+    with nothing_twice(*CPU), ThreadPoolExecutor(1) as pool:
+        compiled = numba.jit(forceobj=True, looplift=False)(counted)
+        assert pool.submit(compiled, ["a", "b"]).result() == "ab"
