@@ -60,7 +60,7 @@ def test_packed_products_are_those_of_float64(case: Case, tasks: int) -> None:
     assert np.abs(y - want).max() <= tolerance * np.abs(want).max()
 
 
-@pytest.mark.parametrize("variant", ["64x64_sliced", "64x32_sliced"])
+@pytest.mark.parametrize("variant", ["64x64_sliced", "64x32_sliced", "64x128_fed"])
 @pytest.mark.parametrize(
     "case",
     [
@@ -138,6 +138,8 @@ def test_an_rtask_stores_its_own_elements_alone(grid: list[int], vector: int) ->
         ("64x64", Case(24, 40, 32), 1),
         ("64x64_sliced", Case(24, 40, 32), 1),
         ("64x64_by2", Case(24, 140, 32), 2),
+        ("64x128_fed", Case(24, 140, 32), 1),
+        ("64x128_fed", Case(24, 300, 32, terms=SCALED), 1),
         ("64x64", Case(24, 100, 32, terms=SCALED), 1),
         ("64x64_sliced", Case(24, 100, 32, terms=SCALED), 1),
         ("64x64_by2", Case(24, 300, 32, terms=SCALED), 2),
@@ -246,7 +248,10 @@ def test_vectors_are_packed_like_elements(how: str, terms: int) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", SCALED, "tf32", "bf16"])
-@pytest.mark.parametrize("variant", ["64x32", "64x32_sliced", "64x64_by4", "128x128", "128x256"])
+@pytest.mark.parametrize(
+    "variant",
+    ["64x32", "64x32_sliced", "64x64_by4", "128x128", "128x256", "64x128_fed"],
+)
 def test_packed_products_become_cubins_without_spills(variant: str, precision: str) -> None:
     pytest.importorskip("numba_cuda")
     from benchmarks.products import Case as Product

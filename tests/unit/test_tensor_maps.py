@@ -166,7 +166,10 @@ def test_what_the_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ("product.boxes128x256", "bf16", CASE),
         ("product.boxes128x128", "float32", replace(CASE, w=(256, 320), transposed=True)),
         ("product.boxes64x64_deep", "float32", CASE),
-        ("product.boxes128x128_by2", "float32", CASE),
+        ("product.boxes128x64_fed_by2", "float32", CASE),
+        ("product.boxes128x64_fed", "float32", CASE),
+        ("product.boxes128x128_fed", "bf16", CASE),
+        ("product.boxes128x128_fed_by2", "bf16", CASE),
         (
             "product.boxes128x256_words",
             "tf32",

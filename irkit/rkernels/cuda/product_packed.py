@@ -1,11 +1,12 @@
 """Matrix products of packed terms (`te.pack`) on tensor cores, by warp groups (`wgmma`).
 
-C[m, c] = sum_k A[m, k] * B[k, c]. Terms lie in memory as the tensor cores read them, so one thread copies
+C[m, c] = sum_k A[m, k] * B[k, c]. Terms lie in memory as the tensor cores read them, so single threads copy
 whole tiles (`cp.async.bulk`), STAGES ahead, and no thread touches a term. Two warp groups compute 64 rows and
 WN columns each, and wait for tiles alone, not for each other. A stage is filled again when all warps have
-read it. Where one group could have the whole tile, each of the SLICES groups has its sums of every second
-stage, and these meet at the end (sliced-K in CUTLASS): what they wait for is half as much. Of few tiles each
-may be shared by the blocks of a cluster too, as in `product_boxes.py`.
+read it: by warps that computed it, or, where one group computes all, by the other. Where one group could have
+the whole tile, each of the SLICES groups has its sums of every second stage, and these meet at the end
+(sliced-K in CUTLASS): what they wait for is half as much. Of few tiles each may be shared by the blocks of a
+cluster too, as in `product_boxes.py`.
 
 float32 has three bfloat16 parts, or two float16 ones of rows that are scaled (`irkit/scaled_rows.py`): half
 as many products then. Where products are of parts, sums of a stage leave the tensor cores, which truncate,
@@ -56,6 +57,8 @@ _TILES: dict[str, Mapping[str, int]] = {
     # Larger ones read less of what tiles beside one another have in common.
     "64x128_by2": {"BM": 64, "BN": 128, "WN": 64, "BLOCKS": 2},
     "64x128_by4": {"BM": 64, "BN": 128, "WN": 64, "BLOCKS": 4},
+    # One group multiplies, the other asks for terms as soon as there is room.
+    "64x128_fed": {"BM": 64, "BN": 128, "WN": 128, "FED": 1},
 }
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of a stage, added in float32, need twice as many registers again."""
@@ -66,7 +69,7 @@ _NARROW = 64
 _FEWEST_STAGES = 4
 """Stages of a block, of those that share a tile."""
 _FEW_STAGES = 4
-"""Stages of which each is to be filled as soon as it can be."""
+"""Stages of a warp group of which each is to be filled as soon as it can be."""
 _LONG, _ANY = 32, 1 << 20
 """Stages whose sums meet before those of others do: where registers hold two sets."""
 _MOST_SETS = 2
@@ -131,7 +134,10 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "PARTED": int(form.parts > 1),
         "SCALED": form.headers,
         **tile,
+        "FED": _fed(tile),
         "SLICES": _slices(tile),
+        # Threads that compute the sums of a stage.
+        "SHARING": THREADS_PER_BLOCK // _slices(tile) // (1 + _fed(tile)),
         # Words of all sums as they leave, row by row or column by column.
         "SUMS": tile["BN"] * (tile["BM"] + 4) if across else tile["BM"] * (tile["BN"] + 8),
         "BK": form.width,
@@ -147,13 +153,19 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "LONG": _LONG if tile["WN"] <= _NARROW else _ANY,
         "ANY": _ANY,
         "TOGETHER": TOGETHER,
-        "SOON": int(stages <= _FEW_STAGES),
+        "SOON": int(_fed(tile) or stages // _slices(tile) <= _FEW_STAGES),
     }
+
+
+def _fed(tile: Mapping[str, int]) -> int:
+    """Warp groups that multiply nothing."""
+    return tile.get("FED", 0)
 
 
 def _slices(tile: Mapping[str, int]) -> int:
     """How many warp groups compute the same sums."""
-    return THREADS_PER_BLOCK // 128 * 64 * tile["WN"] // (tile["BM"] * tile["BN"])
+    groups = THREADS_PER_BLOCK // 128 - _fed(tile)
+    return groups * 64 * tile["WN"] // (tile["BM"] * tile["BN"])
 
 
 def _scratch(root: Root, tile: Parameters) -> int:

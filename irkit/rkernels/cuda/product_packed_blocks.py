@@ -16,7 +16,9 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
     # Of groups that share a tile each has some of its stages.
     rank = divide(group, BM // 64 * (BN // WN))[0] if SLICES > 1 else 0
     group_y, group_x = divide(group - rank * (BM // 64 * (BN // WN)), BN // WN)
-    own_thread = thread - rank * (THREADS // SLICES)
+    own_thread = thread - rank * SHARING
+    # Where one group multiplies, the other fills stages.
+    multiplies = group < 1 if FED else group < THREADS // 128
     staged = shared_of(FLOAT(0), scratch)
     # First the barriers, two words each: of tiles that are there, then of tiles that were read.
     packs = aligned_place(staged, 4 * STAGES)
@@ -26,12 +28,12 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
     stages = (K + BK - 1) // BK
     begins = stages * RANK // RANKS
     turns = stages * (RANK + 1) // RANKS - begins
-    own_turns = (turns - rank + SLICES - 1) // SLICES
+    own_turns = (turns - rank + SLICES - 1) // SLICES if multiplies else 0
     done = 0
     if thread == 0:
         for stage in range(STAGES):
             open_barrier(staged, 2 * stage, 1)
-            open_barrier(staged, 2 * (STAGES + stage), THREADS // 32 // SLICES)
+            open_barrier(staged, 2 * (STAGES + stage), SHARING // 32)
     publish_barriers()
     cuda.syncthreads()
     least_b, most_b = uint32(0xFFFFFFFF), uint32(0)
@@ -41,9 +43,11 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
         for c in range(c0 - c0 % 8, c1, BN):
             high = min(BM, GROUPS_A * 8 - m)
             wide = min(BN, GROUPS_B * 8 - c)
-            # A lane copies one part of one operand: from where, how far on the next block is, where to.
-            of_a = lane < PARTS
-            part = lane % PARTS
+            # A lane of the four warps that fill a stage copies one part of one operand: from where, how far
+            # on the next block is, where to.
+            copied = lane * 4 + quarter
+            of_a = copied < PARTS
+            part = copied % PARTS
             source = PACKED_A if of_a else PACKED_B
             first_row = part * (GROUPS_A * 8) + m if of_a else part * (GROUPS_B * 8) + c
             start = fixed(first_row * BK)
@@ -54,9 +58,9 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
 
             def fill(turn):
                 stage = divide32(done + turn, STAGES)[1]
-                if lane == 0:
+                if lane == 0 and quarter == 0:
                     expect(staged, 2 * stage, PARTS * (high + wide) * ROW * 4)
-                if lane < 2 * PARTS:
+                if copied < 2 * PARTS:
                     copy_rows(
                         staged, place + stage * STAGE, source, start + turn * step, count, 2 * stage
                     )
@@ -83,7 +87,8 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
 
             # A stage that all warps have read is filled again, by those that it was for.
             def refill(turn):
-                if (warp if SLICES == 1 else quarter) == 0 and turn >= 0 and turn + STAGES < turns:
+                filling = (group == 0 or SLICES > 1) and not FED
+                if filling and turn >= 0 and turn + STAGES < turns:
                     times, stage = divide32(done + turn, STAGES)
                     await_phase(staged, 2 * (STAGES + stage), times % 2)
                     fill(turn + STAGES)
@@ -98,22 +103,27 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             def seen(turn, least_a, most_a, least_b, most_b):
                 tile = packs + divide32(done + turn, STAGES)[1] * STAGE
                 if c <= c0:
-                    for i in range((BM * ROW * SLICES // 4 + THREADS - 1) // THREADS):
-                        word = 4 * (own_thread + i * (THREADS // SLICES))
+                    for i in range((BM * ROW // 4 + SHARING - 1) // SHARING):
+                        word = 4 * (own_thread + i * SHARING)
                         place, inside = tile + min(word, BM * ROW - 4), word < high * ROW
                         least_a, most_a = packed_magnitudes(least_a, most_a, staged, place, inside)
                 if m <= m0:
                     tile += PARTS * BM * ROW
-                    for i in range((BN * ROW * SLICES // 4 + THREADS - 1) // THREADS):
-                        word = 4 * (own_thread + i * (THREADS // SLICES))
+                    for i in range((BN * ROW // 4 + SHARING - 1) // SHARING):
+                        word = 4 * (own_thread + i * SHARING)
                         place, inside = tile + min(word, BN * ROW - 4), word < wide * ROW
                         least_b, most_b = packed_magnitudes(least_b, most_b, staged, place, inside)
                 return least_a, most_a, least_b, most_b
 
-            if warp == 0:
+            if group == FED and copied < 2 * PARTS:
                 # What others wrote, here or in memory, is for asynchronous copies to see.
                 publish_barriers()
-                for turn in range(min(STAGES, turns)):
+                for turn in range(turns if FED else min(STAGES, turns)):
+                    if FED:
+                        # What lay there before the first counts as read. A lane that copies nothing may not
+                        # wait here: others might be a whole phase ahead by then.
+                        times, stage = divide32(done + turn, STAGES)
+                        await_phase(staged, 2 * (STAGES + stage), (times + 1) % 2)
                     fill(turn)
             sums = zeros_like(staged, WN // 2)
             if SCALED:
@@ -206,21 +216,22 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             if small:
                 unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
             anew = 0
-            if SCALED:
+            if SCALED and multiplies:
                 # What they are in doubt about is NaN: rows and columns lie on both sides of a barrier.
                 sums = scaled_sums(
                     sums, staged, packs + HEADERS + group_y * 64 + quarter * 16,
                     packs + HEADERS + BM + group_x * WN, BM + BN, lane,
                 )  # fmt: skip
             if PARTED and SLICES == 1:
-                anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
+                doubted = any_unsure(sums, unsure) if multiplies else False
+                anew = 2 * cuda.syncthreads_or(doubted)
             at = packs + rank * (BM * (BN + 8))
-            if TRANSPOSED:
+            if TRANSPOSED and multiplies:
                 mma_store_across(
                     staged, at + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
                     BM + 4, sums, WN, lane,
                 )  # fmt: skip
-            else:
+            elif multiplies:
                 mma_store(
                     staged, at + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
                     BN + 8, sums, WN, lane,
