@@ -326,7 +326,8 @@ def test_products_of_16_bit_floats_are_exact_but_for_rounding_the_result(
     y = ran(case, precision, rkernel, x, w)
     if y is None:
         assert precision == "float32"
-        assert "256" in rkernel
+        # Registers hold no second set of so many sums.
+        assert "256" in rkernel or "128x128_fed" in rkernel
         return
     left, right = factors(case, x.astype(np.float64), w.astype(np.float64))
     want, size = left @ right, abs(left) @ abs(right)

@@ -96,6 +96,9 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     product, run = product_of(root), run_of_b(product_of(root))
     size, by_k = bytes_of(root), run is not None and run.by_k
     asked = {"KIND": TF32, "FRESH": 0} if size == 4 else halves.asked(root)
+    if size == 2 and tile.get("BLOCKS", 1) > 1 and tile["WN"] * _high(tile) <= _NARROW:
+        # Few sums are added while others are computed: more exact than was asked for, and sooner there.
+        asked = {**asked, "FRESH": 1}
     plane = ROW_BYTES // size
     planes = tile.get("PLANES", 1)
     # Where columns lie side by side, a row of B has 64 of them, used or not.
