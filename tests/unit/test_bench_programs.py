@@ -197,7 +197,7 @@ def test_the_suite(checkout: Path, tmp_path: Path) -> None:
     suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
     assert suites["haversine"]["2^8"]["irkit"]["runs"] == 1
     facts = json.loads((tmp_path / "npbench.json").read_text())
-    assert facts["command"].startswith("python -m benchmarks.programs ")
+    assert facts["command"].startswith("python -m benchmarks.programs")
     suites = facts["suites"]
     assert suites["jacobi_1d"]["NumPy"]["runs"] == 1
     assert suites["jacobi_1d"]["irkit, times NumPy, of processor time"] > 0
