@@ -269,10 +269,34 @@ def test_a_block_that_runs_beside_others_has_a_tile_of_its_own() -> None:
     run_in_groups("product.boxes64x64_by2", parameters_of, own, "f16", 3e-3)
 
 
-def test_blocks_of_a_cluster_share_a_tile_in_tf32() -> None:
-    variant = "product.boxes64x64_by2_words"
+@pytest.mark.parametrize(
+    ("tile", "columns", "over"),
+    # Of large tiles all sums lie over the stages, where those of the next tile come.
+    [("64x64", 40, 0), ("128x128_fed", 200, 1)],
+)
+def test_blocks_of_a_cluster_share_a_tile_in_tf32(tile: str, columns: int, over: int) -> None:
+    variant, own = f"product.boxes{tile}_by2_words", product(34, 140, columns, True)
     parameters_of = registry.find("cuda", variant).literals
-    run_in_groups(variant, parameters_of, product(34, 140, 40, True), "tf32", 2e-3, 2)
+
+    def asked(root: Any) -> Any:
+        found = parameters_of(root)
+        assert found["OVER"] == over
+        return found
+
+    run_in_groups(variant, asked, own, "tf32", 2e-3, 2)
+
+
+def test_narrow_tiles_that_blocks_share_are_summed_stage_by_stage() -> None:
+    """In any precision; of 128 rows by one group no second set of sums fits."""
+    root = find_root(scheduled(halved(product(34, 264, 40))).body.block)
+    assert root.op is not None
+    root.op.attributes[PRECISION] = StringAttr("f16")
+    tiles = ("64x64_by2", "64x64_deep_by2", "64x64", "128x64_fed_by2")
+    fresh = [registry.find("cuda", f"product.boxes{t}").literals(root)["FRESH"] for t in tiles]
+    assert fresh == [1, 1, 0, 0]
+    root.op.attributes[PRECISION] = StringAttr("float32")
+    assert registry.find("cuda", "product.boxes128x64_fed").legal(root)
+    assert not registry.find("cuda", "product.boxes128x128_fed").legal(root)
 
 
 def test_few_terms_are_not_shared() -> None:

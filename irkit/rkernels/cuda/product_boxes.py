@@ -76,17 +76,11 @@ def _legal(tile: Mapping[str, int], taken):
         stage = ROW_BYTES // bytes_of(root) * tile.get("PLANES", 1)
         if math.ceil(depth_of(root) / stage) < tile.get("BLOCKS", 1):
             return False
-        # Registers hold the sums of a stage beside those of all.
-        fresh = bytes_of(root) == 2 and halves.asked(root)["FRESH"]
-        if fresh and tile["WN"] * _high(tile) > _LARGEST_FRESH:
-            return False
         return depth_of(root) >= _FEWEST and steps_fit(root)
 
     return legal
 
 
-_LARGEST_FRESH = 128
-"""Columns of 64 rows whose sums of a stage are added in float32."""
 _FEWEST = 16
 """Terms, fewer of which are no work for the copy engine."""
 

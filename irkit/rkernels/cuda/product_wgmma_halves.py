@@ -207,7 +207,8 @@ def legal(tile: Mapping[str, int]):
         element = tensor_type(product.op.results[0]).element_type
         if not isinstance(element, Float32Type) or product.extent(product.m) < 8:
             return False
-        return tile["WN"] <= _LARGEST_FRESH or not _fresh(root)
+        # A group may compute 64 rows more than once.
+        return tile["WN"] * tile.get("HIGH", 1) <= _LARGEST_FRESH or not _fresh(root)
 
     return takes
 
