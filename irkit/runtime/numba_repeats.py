@@ -26,8 +26,16 @@ CUDA = ("numba.cuda.core", "numba.cuda.typing")
 def nothing_twice(compiler: str, typing: str) -> Generator[None]:
     """Compile emitted text by the packages that `CPU` or `CUDA` names."""
     with _ONE, ExitStack() as placed:
-        for owner, name, made in _replacements(compiler, typing):
-            placed.callback(setattr, owner, name, getattr(owner, name))
+        try:
+            replacements = [
+                (owner, name, getattr(owner, name), made)
+                for owner, name, made in _replacements(compiler, typing)
+            ]
+        except (ImportError, AttributeError):
+            # A Numba that is made otherwise compiles as it does, which takes longer.
+            replacements = []
+        for owner, name, was, made in replacements:
+            placed.callback(setattr, owner, name, was)
             setattr(owner, name, made)
         yield
 
@@ -51,15 +59,16 @@ def _lifetimes_when_asked(post: Any) -> Callable[..., None]:
     """Behind most passes Numba finds which variables live at the beginning of each block, for generators and
     object mode alone, both of which are lowered behind one that is left as it is. All else asks for lifetimes
     where it needs them."""
-    whole = post.PostProcessor.run
+    whole, canonical = post.PostProcessor.run, post.transforms.canonicalize_cfg
+    lifetimes = post.VariableLifetime
 
     def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
         function = self.func_ir
         if emit_dels or function.is_generator:
             whole(self, emit_dels, extend_lifetimes)
             return
-        function.blocks = post.transforms.canonicalize_cfg(function.blocks)
-        function.variable_lifetime = post.VariableLifetime(function.blocks)
+        function.blocks = canonical(function.blocks)
+        function.variable_lifetime = lifetimes(function.blocks)
         function.generator_info = None
 
     return run

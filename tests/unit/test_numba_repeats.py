@@ -210,3 +210,15 @@ def test_other_threads_compile_anything_meanwhile() -> None:
     with nothing_twice(*CPU), ThreadPoolExecutor(1) as pool:
         compiled = numba.jit(forceobj=True, looplift=False)(counted)
         assert pool.submit(compiled, ["a", "b"]).result() == "ab"
+
+
+def test_a_numba_that_is_made_otherwise_compiles_as_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    post = import_module("numba.core.postproc")
+    own = post.PostProcessor.run
+    with nothing_twice(*CPU):
+        assert post.PostProcessor.run is not own
+    monkeypatch.delattr(import_module("numba.core.analysis"), "compute_live_map")
+    with nothing_twice(*CPU):
+        assert post.PostProcessor.run is own
