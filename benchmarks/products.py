@@ -306,7 +306,8 @@ def _is_meant(name: str, asked: str) -> bool:
 
 def _terms(rkernel: str, precision: str) -> tuple[str, ...]:
     """How an rKernel's factors may be packed, where that is a choice."""
-    return ("", SCALED) if precision == "float32" and "packed" in rkernel else ("",)
+    packs = any(part in rkernel for part in ("packed", "held"))
+    return ("", SCALED) if precision == "float32" and packs else ("",)
 
 
 def _measured(case: Case, made: Sequence[Built]) -> dict[str, Any]:

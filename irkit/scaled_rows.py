@@ -24,3 +24,9 @@ KEPT: Final = 2.0**-13
 HEADROOM: Final = 2.0**40
 """What a row's smaller terms have lost, in all, times this is the row's bound: 2^15 for the other factor,
 2^24 for a sum's last bit, 2 to be sure. Sums as large as the bounds of row and column do not notice it."""
+SLIGHT: Final = 2.0**-36
+"""What a scaled term below that loses at most."""
+TINY: Final = 2.0**-80
+"""Sums of products from here on, the other factor scaled, do not notice what float32 is too short for."""
+UNDERFLOW: Final = 60
+"""The greatest power of two of a factor of which products, taken back, are float32s in any case."""

@@ -32,7 +32,7 @@ def packed_alone(product: Product) -> int | None:
         return None
     owner = product.op.inputs[packed[0]].owner
     assert isinstance(owner, te.PrepackedOp)
-    alike = owner.precision.data == precision_of(product.op).value
+    alike = owner.precision.data in packings_of(product)
     whole = owner.depth.value.data == product.extent(product.k)
     return packed[0] if alike and whole else None
 

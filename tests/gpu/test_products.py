@@ -99,7 +99,7 @@ def test_tensor_cores_are_as_exact_as_they_say(number: int, precision: str) -> N
     assert any(tried)
 
 
-def right(case: Case, precision: str, rkernel: str, seed: int) -> bool:
+def right(case: Case, precision: str, rkernel: str, seed: int, terms: str = "") -> bool:
     """Whether the rKernel can compute a case: its answer is looked at then."""
     rng = np.random.default_rng(seed)
     # Rows of magnitudes far apart; float16 has none of them.
@@ -108,7 +108,7 @@ def right(case: Case, precision: str, rkernel: str, seed: int) -> bool:
     pair = factors(case, x, w)
     given = [rounded(f, Precision(precision)).astype(np.float64) for f in pair]
     want, size = given[0] @ given[1], abs(given[0]) @ abs(given[1])
-    y = ran(case, precision, rkernel, x, w)
+    y = ran(case, precision, rkernel, x, w, terms)
     if y is None:
         return False
     # A sum of k terms in float32 may be off by k units in the last place; these are by fewer.
@@ -191,10 +191,14 @@ def test_rows_are_scaled_and_cut_as_the_interpreter_does(rows: int, terms: int, 
     np.testing.assert_allclose(got[-1].view("f4"), want[-1].view("f4"), rtol=1e-5)
 
 
-@pytest.mark.parametrize("precision", ["float32", "tf32"])
+@pytest.mark.parametrize(
+    ("precision", "terms"), [("float32", ""), ("float32", SCALED), ("tf32", "")]
+)
 @pytest.mark.parametrize("rkernel", HELD)
 @pytest.mark.parametrize("number", range(4))
-def test_one_factor_is_held_in_registers(number: int, rkernel: str, precision: str) -> None:
+def test_one_factor_is_held_in_registers(
+    number: int, rkernel: str, precision: str, terms: str
+) -> None:
     draw = random.Random(number)
     m, k, n = draw.randint(1, 300), 4 * draw.randint(60, 400), draw.randint(8, 100)
     w = (4 * n + 3, k) if number % 2 else (k, 4 * n)
@@ -202,12 +206,13 @@ def test_one_factor_is_held_in_registers(number: int, rkernel: str, precision: s
     # In TF32 the other one's terms lie side by side.
     fits = case.transposed or not HELD[rkernel]["ROWS"]
     legal = fits if precision == "tf32" else rkernel in HELD_IN_PARTS
-    assert right(case, precision, rkernel, number) == legal
+    assert right(case, precision, rkernel, number, terms) == legal
 
 
 @pytest.mark.parametrize(
     ("rkernel", "terms"),
-    [(n, "") for n in (*PACKED_IN_CLUSTERS, *HELD_IN_PARTS)] + [(n, SCALED) for n in SCALABLE],
+    [(n, "") for n in (*PACKED_IN_CLUSTERS, *HELD_IN_PARTS)]
+    + [(n, SCALED) for n in (*SCALABLE, *HELD_IN_PARTS)],
 )
 def test_what_a_block_of_a_cluster_is_in_doubt_about_is_summed_anew(
     rkernel: str, terms: str

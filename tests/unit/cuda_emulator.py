@@ -18,6 +18,7 @@ import emulated_attention
 import emulated_bulk as bulk
 import emulated_bytes
 import emulated_columns
+import emulated_scaled_columns
 import emulated_scaled_rows as scaled_rows
 import emulated_wgmma as wgmma
 import emulated_wgmma_parts
@@ -474,6 +475,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
         **emulated_wgmma_parts.names(shuffle, lambda: block.local.thread, block.copies),
         **emulated_columns.names(block.exchange, lambda: block.local.thread % 32),
+        **emulated_scaled_columns.names(block.exchange, lambda: block.local.thread % 32),
         **APPROXIMATIONS,
         **emulated_bytes.NAMES,
         **ROUND,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from emulated_wgmma import _Tile, _values, multiplied, parts, swizzled
+from emulated_wgmma import Tile, _values, multiplied, parts, swizzled
 
 from irkit.runtime.intrinsics import cuda_mma
 from irkit.runtime.intrinsics.cuda_wgmma_columns import PARTS
@@ -14,7 +14,7 @@ from irkit.runtime.intrinsics.cuda_wgmma_columns import PARTS
 _TERMS = 32
 
 
-def _own(quad: int, kind: int) -> list[tuple[int, int]]:
+def held_terms(quad: int, kind: int) -> list[tuple[int, int]]:
     """(half of the columns, term) of each word that a lane holds."""
     if kind == cuda_mma.TF32:
         return [(h, 8 * s + quad + 4 * j) for s in range(4) for j in (0, 1) for h in (0, 1)]
@@ -24,14 +24,22 @@ def _own(quad: int, kind: int) -> list[tuple[int, int]]:
     ]  # fmt: skip
 
 
-def column_terms(p: Any, tile: int, column: int, quad: int, by_k: int, kind: int) -> Any:
+def column_terms(
+    p: Any, tile: int, column: int, quad: int, by_k: int, kind: int, terms: int, rows: int
+) -> Any:
     assert tile % 256 == 0
     assert not column & 8
     found: list[Any] = []
-    for half, term in _own(quad, kind):
-        own = column + 8 * half
-        word = 32 * own + term if by_k else own // 32 * 1024 + 32 * term + own % 32
-        found.append(p.view(np.uint32)[tile + swizzled(word, 32)])
+    for n in range(terms // _TERMS):
+        for half, term in held_terms(quad, kind):
+            own = column + 8 * half
+            if by_k:
+                word = 32 * (n * rows + own) + term
+            else:
+                word = own // 32 * (32 * rows) + 32 * (n * _TERMS + term) + own % 32
+            start = tile - tile % 256
+            word += tile - start
+            found.append(p.view(np.uint32)[start + swizzled(word, 32)])
     return tuple(found)
 
 
@@ -52,8 +60,8 @@ def cut_columns(least: Any, most: Any, words: Any) -> Any:
     return (*found, least, most)
 
 
-def taken_over(words: Any) -> Any:
-    return words[:-2]
+def taken_over(words: Any, behind: int) -> Any:
+    return words[:-behind]
 
 
 def _columns(own: list[Any], kind: int) -> Any:
@@ -61,7 +69,7 @@ def _columns(own: list[Any], kind: int) -> Any:
     count = PARTS if kind == cuda_mma.SPLIT else 1
     found = np.zeros((count, 2, _TERMS), np.float32)
     for quad, words in enumerate(own):
-        places = _own(quad, kind)
+        places = held_terms(quad, kind)
         if kind == cuda_mma.TF32:
             values = np.array(words, np.uint32).view(np.float32)[:, None]
         else:
@@ -87,7 +95,7 @@ class _Factors:
         self.left = _columns([exchanged(words, lane - lane % 4 + t) for t in range(4)], kind)
         self.lane, self.kind = lane, kind
 
-    def products(self, sums: Any, tile: _Tile, rows: int, parts: Any) -> tuple[Any, ...]:
+    def products(self, sums: Any, tile: Tile, rows: int, parts: Any) -> tuple[Any, ...]:
         """`sums`, and the products of these parts."""
         lane, step = self.lane, 8 if self.kind == cuda_mma.TF32 else 16
         x = np.array([j + 2 * (lane % 4) + e for j in range(0, rows, 8) for e in (0, 1, 0, 1)])
@@ -106,16 +114,16 @@ def names(exchanged: Callable[[Any, int], Any], lane: Callable[[], int]) -> dict
 
     def column_products(sums: Any, words: Any, p: Any, place: int, rows: int) -> tuple[Any, ...]:
         factors = _Factors(exchanged, lane(), words, cuda_mma.TF32)
-        return factors.products(sums, _Tile(p, place, 32, 0, cuda_mma.TF32), rows, ((0, 0),))
+        return factors.products(sums, Tile(p, place, 32, 0, cuda_mma.TF32), rows, ((0, 0),))
 
     def first_products(words: Any, p: Any, place: int, rows: int) -> tuple[Any, ...]:
         factors = _Factors(exchanged, lane(), words, cuda_mma.SPLIT)
-        tile = _Tile(p, place, 16, 16 * rows, cuda_mma.SPLIT)
+        tile = Tile(p, place, 16, 16 * rows, cuda_mma.SPLIT)
         return factors.products((0.0,) * (rows // 2), tile, rows, ((0, 0),))
 
     def other_products(sums: Any, words: Any, p: Any, place: int, rows: int) -> tuple[Any, ...]:
         factors = _Factors(exchanged, lane(), words, cuda_mma.SPLIT)
-        tile = _Tile(p, place, 16, 16 * rows, cuda_mma.SPLIT)
+        tile = Tile(p, place, 16, 16 * rows, cuda_mma.SPLIT)
         count = rows // 2
         near, far = (
             factors.products(sums[n * count : (n + 1) * count], tile, rows, parts)

@@ -94,7 +94,7 @@ def _values(p: Any, words: Any, second: Any, kind: int) -> Any:
     return half.view(_SIXTEEN[kind]).astype(np.float32)
 
 
-class _Tile:
+class Tile:
     """Reads the rows of one operand back."""
 
     def __init__(self, p: Any, at: int, row_words: int, plane: int, kind: int) -> None:
@@ -153,8 +153,8 @@ def _of_thread(thread: int, columns: int) -> tuple[Any, ...]:
 
 def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
     columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh, which = rest
-    of_a = _Tile(p, a, row_words, a_plane, kind)
-    of_b = _Tile(p, b, row_words, b_plane, kind)
+    of_a = Tile(p, a, row_words, a_plane, kind)
+    of_b = Tile(p, b, row_words, b_plane, kind)
     y, at_y, x, at_x = _of_thread(thread % 128, columns)
     parts = PRODUCTS[which]
     rows = {i: of_a.terms_first(y, terms, i)[at_y] for i, _ in parts}
@@ -189,7 +189,7 @@ def weighted_products(
 ) -> tuple[Any, ...]:
     """`exchanged(value, source)` gives what a lane of this warp gave."""
     columns, keys, plane, kind = rest
-    right = _Tile(p, values, 32, plane, kind).columns_first(np.arange(columns), keys)
+    right = Tile(p, values, 32, plane, kind).columns_first(np.arange(columns), keys)
     # A row's weights are those of four lanes, two neighbours of each eight.
     rows = np.zeros((2, keys), np.float32)
     for t in range(4):

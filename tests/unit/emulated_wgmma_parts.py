@@ -51,7 +51,7 @@ def power_of(exponent: int) -> Any:
     return np.float32(2.0 ** (int(exponent) - 127))
 
 
-class _Tile:
+class Tile:
     """The parts of packed rows, which start at staged[at]."""
 
     def __init__(self, p: Any, at: int, plane: int, part: int) -> None:
@@ -81,7 +81,7 @@ def part_products(thread: int, p: Any, a: int, b: int, *rest: int) -> tuple[Any,
     columns, terms, a_plane, b_plane, a_part, b_part, _ = rest
     y, x = held_sums(thread % 32, 16, columns)
     k = np.arange(terms)[None, :]
-    below, beside = _Tile(p, a, a_plane, a_part), _Tile(p, b, b_plane, b_part)
+    below, beside = Tile(p, a, a_plane, a_part), Tile(p, b, b_plane, b_part)
     rows = (y + thread // 32 % 4 * 16)[:, None]
     return _products(
         [below.part_of(n, rows, k) for n in (0, 1)],
@@ -147,7 +147,7 @@ def names(
             y, x = held_sums(lane ^ d, 16, keys)
             tables[:, y, x] = own
         y, x = held_sums(lane, 16, columns)
-        tile, k = _Tile(p, values, 0, part), np.arange(keys)[None, :]
+        tile, k = Tile(p, values, 0, part), np.arange(keys)[None, :]
         return _products(
             [table[y] for table in tables],
             [tile.part_of(n, k, x[:, None]) for n in (0, 1)],

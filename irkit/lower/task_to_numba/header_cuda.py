@@ -177,6 +177,13 @@ from irkit.runtime.intrinsics.cuda_wgmma_parts import (
     weighted_added,
     weighted_parts,
 )
+from irkit.runtime.intrinsics.cuda_wgmma_scaled import (
+    columns_added,
+    facts_of,
+    scale_columns,
+    scaled_products,
+    sure_columns,
+)
 from irkit.runtime.intrinsics.cuda_wgmma_terms import (
     aligned_place,
     copy_chunk,

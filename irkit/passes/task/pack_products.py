@@ -27,7 +27,7 @@ from irkit.context import weights_of
 from irkit.dialects import te
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.loop import schedule_on
-from irkit.dialects.packed_terms import FORMATS, SCALED, packed
+from irkit.dialects.packed_terms import FORMATS, packed
 from irkit.dialects.product_memory import matrix_of_b
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_body import GATES
@@ -204,12 +204,8 @@ _WAYS: dict[str, Callable[[list[Packing]], list[list[Packing]]]] = {
 
 
 def _ways(found: dict[str, list[Packing]], only: str, terms: str) -> list[list[Packing]]:
-    """Which operands may be packed, and how. Scaled terms are multiplied by scaled ones alone."""
-    ways: list[list[Packing]] = []
-    for name, both in found.items():
-        if terms in ("", name):
-            ways += [way for way in _WAYS[only](both) if name != SCALED or len(way) == 2]
-    return ways
+    """Which operands may be packed, and how."""
+    return [way for name, both in found.items() if terms in ("", name) for way in _WAYS[only](both)]
 
 
 @dataclass(frozen=True)
@@ -264,9 +260,6 @@ class PackProducts(ModulePass):
                 missed(roperator, RULE, "its terms can be {} alone", " or ".join(found))
                 continue
             ways = _ways(found, self.only, self.terms)
-            if not ways:
-                missed(roperator, RULE, "scaled terms are those of both operands")
-                continue
             gains = _Gains(op, roperator, launches, device, packer.weights, packing_ns).of(ways)
             best = 0 if self.always else gains.index(max(gains))
             if gains[best] <= 0 and not self.always:

@@ -5,9 +5,11 @@ has few rows or columns: each element of the large one is read once, by the copy
 (`cp.async.bulk.tensor`), and goes from where it lands to the registers of the lane that multiplies it,
 however it lies in memory. It is the left factor of the tensor cores' products, 64 rows of A or columns of B
 a warp group; two groups have 128 of them, or each every second stage of 64. The small factor is in shared
-memory: rounded to TF32 by the engine or, of products in float32's own precision, in packed bfloat16 parts
-(`te.pack`), which a lane multiplies by the parts that it cuts itself. `cuda_wgmma` has the parts,
-`product_packed.py` how their sums meet and what is done where parts do not hold a factor.
+memory: rounded to TF32 by the engine or, of products in float32's own precision, in packed parts
+(`te.pack`), which a lane multiplies by the parts that it cuts itself: three of bfloat16, or two of float16,
+scaled row by row where they are packed and stage by stage where they are cut. `cuda_wgmma` and
+`cuda_wgmma_scaled` have the parts, `product_packed.py` how their sums meet and what is done where parts do
+not hold a factor.
 
 Of few tiles each may be shared by the blocks of a cluster, as in `product_boxes.py`; what one of them is in
 doubt about it gives as NaN, and that is summed anew.
@@ -25,7 +27,8 @@ from functools import partial
 
 from xdsl.dialects.builtin import Float32Type
 
-from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects import te
+from irkit.dialects.packed_terms import FORMATS, SCALED
 from irkit.dialects.precision import precision_of
 from irkit.dialects.product_memory import matrices_of_b, run_of_b
 from irkit.dialects.products import as_product
@@ -49,7 +52,7 @@ _SIZES = (
 )  # fmt: skip
 """How much of a tile is shared, how much of it held, and the blocks that it is shared by."""
 _TERMS = 32
-"""Of a stage: 128 bytes."""
+"""Of a stage: 128 bytes; of scaled parts there are as many as of a packed row."""
 _MOST_BYTES, _MOST_STAGES = 208 * 1024, 12
 _FEWEST_STAGES = 3
 """Of a group: one is at work, the next is in registers, and the one before is filled again."""
@@ -93,12 +96,28 @@ def _legal(tile: Mapping[str, int]):
         elif kind != TF32 or packed is not None or (tile["ROWS"] and not run.by_k):
             return False
         # Each of the groups, or of the blocks, that share a tile has a stage at least.
-        stages = math.ceil(boxes.depth_of(root) / _TERMS)
+        stages = math.ceil(boxes.depth_of(root) / _stage_of(root))
         if stages < tile["BLOCKS"] * _slices(tile) or matrices_of_b(product) is None:
             return False
         return boxes.steps_fit(root)
 
     return legal
+
+
+def _packing(root: Root) -> str:
+    """How what is shared is there, by name in `FORMATS`."""
+    product = product_of(root)
+    number = packed_alone(product)
+    if number is None:
+        return precision_of(root.op).value
+    owner = product.op.inputs[number].owner
+    assert isinstance(owner, te.PrepackedOp)
+    return owner.precision.data
+
+
+def _stage_of(root: Root) -> int:
+    """Terms of a stage."""
+    return FORMATS[SCALED].width if _packing(root) == SCALED else _TERMS
 
 
 def _slices(tile: Mapping[str, int]) -> int:
@@ -113,42 +132,45 @@ def _by_terms(tile: Mapping[str, int], root: Root) -> bool:
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
-    form, slices = FORMATS[precision_of(root.op).value], _slices(tile)
+    form, slices, terms = FORMATS[_packing(root)], _slices(tile), _stage_of(root)
     row = form.row_bytes // 4
-    stage = 32 * tile["HELD"] + form.parts * row * tile["SHARED"]
-    turns = math.ceil(math.ceil(boxes.depth_of(root) / _TERMS) / tile["BLOCKS"])
+    stage = terms * tile["HELD"] + form.parts * row * tile["SHARED"]
+    turns = math.ceil(math.ceil(boxes.depth_of(root) / terms) / tile["BLOCKS"])
     # Lines of sums are C's rows or, where these lie apart, its columns.
     transposed = product_of(root).transposed
     across = tile["ROWS"] == int(transposed)
     lines, along = (tile["SHARED"], tile["HELD"]) if across else (tile["HELD"], tile["SHARED"])
     pitch = along + (4 if transposed else 8)
+    stages = max(min(_MOST_STAGES, _MOST_BYTES // (4 * stage), turns), _FEWEST_STAGES * slices)
+    sums = lines * pitch
     return {
         "KIND": KINDS[precision_of(root.op)],
+        "SCALED": form.headers,
         **tile,
         "BY_TERMS": int(_by_terms(tile, root)),
         "SLICES": slices,
         "TEAM": THREADS_PER_BLOCK // slices,
-        "BK": _TERMS,
+        "BK": terms,
         "PLANE": _TERMS,
         "STAGE": stage,
         # Some are filled while those before them are at work.
-        "STAGES": max(
-            min(_MOST_STAGES, _MOST_BYTES // (4 * stage), turns), _FEWEST_STAGES * slices
-        ),
+        "STAGES": stages,
+        "HEADERS": max(stages * stage, slices * sums),
         "ROW": row,
         "PARTS": form.parts,
         "ACROSS": int(across),
         "LINES": lines,
         "PITCH": pitch,
-        "SUMS": lines * pitch,
+        "SUMS": sums,
         "TOGETHER": TOGETHER,
     }
 
 
 def _scratch(root: Root, p: Parameters) -> int:
-    """Barriers, and all stages or all sums behind them."""
-    staged = max(p["STAGES"] * p["STAGE"], p["SLICES"] * p["SUMS"])
-    return 4 * (4 * p["STAGES"] + ALIGNMENT // 4 + staged)
+    """Barriers, and all stages or all sums behind them; then the headers of what is shared."""
+    headers = 2 * p["SCALED"] * p["SHARED"]
+    barriers = 4 * p["STAGES"] * (1 + p["SCALED"])
+    return 4 * (barriers + ALIGNMENT // 4 + p["HEADERS"] + headers)
 
 
 def _map(root: Root, p: Parameters, of_a: bool, count: int) -> Boxed:
@@ -177,6 +199,8 @@ _AT_ONCE, _STAGE = 288, 0.45
 # What a stage takes whose terms are cut, in stages that are waited for, more by what is shared, and more
 # where many ask for that.
 _CUT, _SHARED, _ASKED = 1.5, 0.0113, 0.19
+# The same of scaled parts, whose stages are twice as long, whatever is shared.
+_CUT_SCALED = 3.4
 # The share of either that is left where few multiprocessors ask for terms; from so many blocks on all share
 # what there is.
 _FEW, _MANY = 0.5, 128
@@ -200,13 +224,15 @@ def _work(tile: Mapping[str, int]):
     def counted(part: Part) -> Work:
         blocks, area = tile["BLOCKS"], tile["SHARED"] * tile["HELD"]
         count, slices = _tiling(tile, part.root).of_part(part), _slices(tile)
-        own = count * math.ceil(part.terms / _TERMS / blocks / slices)
+        own = count * math.ceil(part.terms / _stage_of(part.root) / blocks / slices)
         crowd = min(max(math.prod(part.grid) * blocks / _MANY, _FEW), 1.0)
         each = _STAGE + slices * (tile["SHARED"] + tile["HELD"]) * crowd / _AT_ONCE
         if KINDS[precision_of(part.root.op)] == SPLIT:
             # Groups that hold the same each ask for all that is shared.
             asked = _ASKED * crowd if slices > 1 else 0.0
-            each = (_CUT + _SHARED * tile["SHARED"]) * (1 + asked)
+            scaled = _packing(part.root) == SCALED
+            each = _CUT_SCALED if scaled else _CUT + _SHARED * tile["SHARED"]
+            each *= 1 + asked
         ends = work(tile=count * (1 + met(area, blocks) + area / 24576))
         one = ends + work(stage=own * each) + part.store * (part.elements / blocks)
         return one * rounds(part, blocks)

@@ -22,8 +22,10 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
     rank = group if SLICES > 1 else group - group
     team, beside = thread - rank * TEAM, (group - rank) * 64
     staged = shared_of(float32(0), scratch)
-    # First the barriers, two words each: of stages that are there, then of stages that were read.
-    packs = aligned_place(staged, 4 * STAGES)
+    # First the barriers, two words each: of stages that are there, then of stages that were read; of scaled
+    # terms, behind them, those of what is shared: it is read after what is held, and filled again so.
+    packs = aligned_place(staged, 4 * STAGES * (1 + SCALED))
+    aside = 4 * STAGES * SCALED
     # Which of what is held a lane has: eight that its warp reads from as many banks.
     begin, turned = quarter * 16, eighth
     if KIND == 0 and BY_TERMS:
@@ -39,6 +41,9 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
         for stage in range(STAGES):
             open_barrier(staged, 2 * stage, 1)
             open_barrier(staged, 2 * (STAGES + stage), TEAM // 32)
+            if SCALED:
+                open_barrier(staged, aside + 2 * stage, 1)
+                open_barrier(staged, aside + 2 * (STAGES + stage), TEAM // 32)
     publish_barriers()
     cuda.syncthreads()
     done, mark = 0, uint32(0)
@@ -54,22 +59,36 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
 
                 # One warp asks for a stage: what is held in one box or in planes, a lane each part of what is
                 # shared.
-                def fill(turn, slot):
+                def fill_held(turn, slot, beside):
                     k, tile, there = (begins + turn) * BK, packs + slot * STAGE, 2 * slot
                     if lane == 0:
-                        expect(staged, there, HELD * 128 + wide * PARTS * ROW * 4)
+                        expect(staged, there, HELD * BK * 4 + beside)
                         if BY_TERMS:
-                            copy_box(staged, tile, MAP_HELD, k, h, b, there)
+                            for n in range(BK // 32):
+                                copy_box(
+                                    staged,
+                                    tile + n * (HELD * 32),
+                                    MAP_HELD,
+                                    k + n * 32,
+                                    h,
+                                    b,
+                                    there,
+                                )
                         else:
                             for n in range(HELD // 32):
                                 copy_box(
                                     staged, tile + n * (BK * 32), MAP_HELD, h + n * 32, k, b, there
                                 )
-                        if KIND == 1:
-                            copy_box(staged, tile + HELD * 32, MAP_SHARED, k, s, b, there)
+
+                def fill_shared(turn, slot):
+                    k, tile, there = (begins + turn) * BK, packs + slot * STAGE, aside + 2 * slot
+                    if KIND == 1 and lane == 0:
+                        copy_box(staged, tile + HELD * BK, MAP_SHARED, k, s, b, there)
+                    if SCALED and lane == 0:
+                        expect(staged, there, wide * PARTS * ROW * 4)
                     if KIND == 0 and lane < PARTS:
                         row = ((begins + turn) * PARTS + lane) * (groups * 8) + s
-                        place = tile + HELD * 32 + lane * (SHARED * ROW)
+                        place = tile + HELD * BK + lane * (SHARED * ROW)
                         if ROWS:
                             copy_rows(
                                 staged, place, PACKED_B, fixed(row * BK), wide * ROW * 4, there
@@ -79,32 +98,41 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                                 staged, place, PACKED_A, fixed(row * BK), wide * ROW * 4, there
                             )
 
+                def fill(turn, slot):
+                    fill_held(turn, slot, (1 - SCALED) * wide * PARTS * ROW * 4)
+                    fill_shared(turn, slot)
+
                 # The next of the group's own stages: where it lies, and the parity of its phases.
                 def following(slot, phase):
                     after = slot + SLICES
                     return (after - STAGES, 1 - phase) if after >= STAGES else (after, phase)
 
-                def read(slot):
+                def read(place, slot):
                     cuda.syncwarp()
                     if lane == 0:
-                        arrive(staged, 2 * (STAGES + slot))
+                        arrive(staged, place + 2 * (STAGES + slot))
 
-                # A stage that all have read that it was for is filled again.
+                # Whether this warp is to fill again what was read of a stage of its group: it waits until all
+                # have read it.
+                def refillable(own, place, slot, phase):
+                    asks = (warp if SLICES == 1 else quarter) == 0 and own >= 0
+                    if asks and own * SLICES + rank + STAGES < turns:
+                        await_phase(staged, place + 2 * (STAGES + slot), phase)
+                        return True
+                    return False
+
                 def refill(own, slot, phase):
-                    turn = own * SLICES + rank
-                    if (
-                        (warp if SLICES == 1 else quarter) == 0
-                        and own >= 0
-                        and turn + STAGES < turns
-                    ):
-                        await_phase(staged, 2 * (STAGES + slot), phase)
-                        fill(turn + STAGES, slot)
+                    if refillable(own, 0, slot, phase):
+                        fill(own * SLICES + rank + STAGES, slot)
 
                 # What the group holds of a stage, in registers, once it is there.
                 def taken(slot, phase):
                     await_phase(staged, 2 * slot, phase)
-                    tile = packs + slot * STAGE + beside * 32
-                    return column_terms(staged, tile, begin + turned, quad, BY_TERMS, KIND)
+                    tile = packs + slot * STAGE + beside * (32 if BY_TERMS else BK)
+                    high = HELD if BY_TERMS else BK
+                    return column_terms(
+                        staged, tile, begin + turned, quad, BY_TERMS, KIND, BK, high
+                    )
 
                 # Magnitudes of the first parts of what is shared.
                 def seen(tile, least, most):
@@ -114,7 +142,17 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                         least, most = packed_magnitudes(least, most, staged, place, inside)
                     return least, most
 
-                sums = zeros_like(staged, SHARED // 2)
+                sums, facts = zeros_like(staged, SHARED // 2), zeros_like(staged, 6)
+                if SCALED and VECTOR:
+                    # What is said of what is shared, for when the sums are there.
+                    for i in range(thread, SHARED, THREADS):
+                        line = ((stages * PARTS) * groups * 8 + min(s + i, groups * 8 - 1)) * BK
+                        if ROWS:
+                            header = row_header(PACKED_B, fixed(line))
+                        else:
+                            header = row_header(PACKED_A, fixed(line))
+                        staged[packs + HEADERS + i] = header[0]
+                        staged[packs + HEADERS + SHARED + i] = header[1]
                 if VECTOR:
                     if warp == 0:
                         # What others wrote, here or in memory, is for asynchronous copies to see.
@@ -127,15 +165,40 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                     phase = times % 2
                     before, old = slot, phase
                     words = taken(slot, phase)
-                if VECTOR and KIND == 0:
+                if VECTOR and SCALED:
+                    behind = scale_columns(facts, words)
+                    read(0, slot)
+                    facts, held = facts_of(behind), taken_over(behind, 6)
+                    for own in range(own_turns):
+                        await_phase(staged, aside + 2 * slot, phase)
+                        tile = packs + slot * STAGE + HELD * BK
+                        products = scaled_products(held, staged, tile, SHARED)
+                        # While the tensor cores multiply, what was read is asked for anew, and the next stage
+                        # is cut.
+                        if refillable(own, 0, slot, phase):
+                            fill_held(own * SLICES + rank + STAGES, slot, 0)
+                        if refillable(own - 1, aside, before, old):
+                            fill_shared((own - 1) * SLICES + rank + STAGES, before)
+                        after, new = following(slot, phase)
+                        if own == own_turns - 1:
+                            after, new = slot, phase
+                        behind = scale_columns(facts, taken(after, new))
+                        if own < own_turns - 1:
+                            read(0, after)
+                        sums = columns_added(sums, products, facts)
+                        mark = still_held(mark, held)
+                        read(aside, slot)
+                        before, old, slot, phase = slot, phase, after, new
+                        facts, held = facts_of(behind), taken_over(behind, 6)
+                elif VECTOR and KIND == 0:
                     behind = cut_columns(least, most, words)
-                    least, most, held = behind[-2], behind[-1], taken_over(behind)
+                    least, most, held = behind[-2], behind[-1], taken_over(behind, 2)
                     # Sums of all parts but the first ones' leave the tensor cores but once in TOGETHER
                     # stages.
                     for near in range(0, own_turns, TOGETHER):
                         small = zeros_like(staged, SHARED)
                         for own in range(near, min(near + TOGETHER, own_turns)):
-                            tile = packs + slot * STAGE + HELD * 32
+                            tile = packs + slot * STAGE + HELD * BK
                             large = first_products(held, staged, tile, SHARED)
                             small = other_products(small, held, staged, tile, SHARED)
                             # While the tensor cores multiply, the next stage is cut. What is waited for lies
@@ -150,13 +213,13 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                             refill(own - 1, before, old)
                             await_products(0)
                             mark = still_held(mark, held)
-                            read(slot)
+                            read(0, slot)
                             before, old, slot, phase = slot, phase, after, new
-                            held = taken_over(behind)
+                            held = taken_over(behind, 2)
                         sums = group_added(sums, small, 1, 0)
                 if VECTOR and KIND == 1:
                     for own in range(own_turns):
-                        tile = packs + slot * STAGE + HELD * 32
+                        tile = packs + slot * STAGE + HELD * BK
                         sums = column_products(sums, words, staged, tile, SHARED)
                         refill(own - 1, before, old)
                         after, new = following(slot, phase)
@@ -165,7 +228,7 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                         behind = taken(after, new)
                         sums = group_added(sums, sums, 0, 0)
                         mark = still_held(mark, words)
-                        read(slot)
+                        read(0, slot)
                         before, old, slot, phase = slot, phase, after, new
                         words = behind
                 done += turns * VECTOR
@@ -175,6 +238,9 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                 tiny = cuda.syncthreads_or(int32(low < uint32(26 << 7)))
                 huge = cuda.syncthreads_or(int32(top > uint32(147 << 7)))
                 unsure, anew = FLOAT(0), 1 - VECTOR
+                if SCALED and VECTOR:
+                    # What they are in doubt about is NaN.
+                    sums = sure_columns(sums, facts, staged, packs + HEADERS, SHARED, quad)
                 if KIND == 0 and VECTOR:
                     if tiny:
                         unsure = FLOAT(math.inf) if huge else FLOAT(int32(K)) * FLOAT(2.07e-25)
@@ -229,7 +295,7 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                     # What a block has summed is there until all others have read it.
                     meet_cluster()
     if thread == 0:
-        for stage in range(2 * STAGES):
+        for stage in range(2 * STAGES * (1 + SCALED)):
             close_barrier(staged, 2 * stage)
         if mark == uint32(1):
             # What was held is used: registers keep it until here.

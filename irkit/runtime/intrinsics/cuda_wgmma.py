@@ -190,7 +190,7 @@ def group_added(typing_context: Any, sums: Any, products: Any, fresh: Any, left:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         started = [builder.extract_value(args[1], i) for i in range(products.count)]
-        values = _arrived(builder, started, left.literal_value)
+        values = arrived(builder, started, left.literal_value)
         # Sets meet each other before the sums, whose roundings are the largest.
         while len(values) > sums.count:
             half = len(values) // 2
@@ -213,14 +213,14 @@ def group_added_low(typing_context: Any, sums: Any, products: Any) -> Any:
         share = ir.Constant(F32, 1 / LOW_PARTS)
         values = [
             builder.fadd(x, builder.fmul(y, share))
-            for x, y in zip(given, _arrived(builder, started, 0), strict=True)
+            for x, y in zip(given, arrived(builder, started, 0), strict=True)
         ]
         return context.make_tuple(builder, signature.return_type, values)
 
     return sums(sums, products), generate
 
 
-def _arrived(builder: Any, started: list[Any], left: int) -> list[Any]:
+def arrived(builder: Any, started: list[Any], left: int) -> list[Any]:
     """What was started, waited for but for the `left` last of it."""
     text = f"wgmma.wait_group.sync.aligned {left};"
     asm(builder, text, ir.VoidType(), [], "~{memory}")

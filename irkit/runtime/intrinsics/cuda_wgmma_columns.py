@@ -37,7 +37,7 @@ def _shared(b: Any, address: Any, kind: Any) -> Any:
 
 
 def _along(b: Any, tile: Any, column: Any, quad: Any, kind: int) -> list[Any]:
-    """Words of terms that lie side by side, 32 a row: of columns `column` and eight behind."""
+    """Words of 32 terms that lie side by side: of columns `column` and eight behind."""
     turned, first = b.and_(column, I32(7)), b.add(tile, b.shl(column, I32(7)))
     if kind == TF32:
         first = b.add(first, b.add(b.shl(turned, I32(4)), b.shl(quad, I32(2))))
@@ -55,12 +55,13 @@ def _along(b: Any, tile: Any, column: Any, quad: Any, kind: int) -> list[Any]:
     return words
 
 
-def _across(b: Any, tile: Any, column: Any, quad: Any, kind: int) -> list[Any]:
-    """The same of columns that lie side by side, 32 a row, in planes of 32 terms."""
+def _across(b: Any, tile: Any, column: Any, quad: Any, kind: int, rows: int) -> list[Any]:
+    """The same of columns that lie side by side, 32 a row, in planes of `rows` terms."""
     # The lane's first term: of two that are neighbours, or of two four apart.
     term = quad if kind == TF32 else b.shl(quad, I32(1))
     chunk = b.xor(b.and_(b.lshr(column, I32(2)), I32(7)), term)
-    first = b.add(b.add(tile, b.shl(b.lshr(column, I32(5)), I32(12))), b.shl(term, I32(7)))
+    plane = b.mul(b.lshr(column, I32(5)), I32(128 * rows))
+    first = b.add(b.add(tile, plane), b.shl(term, I32(7)))
     first = b.add(first, b.shl(chunk, I32(4)))
     first = b.add(first, b.shl(b.and_(column, I32(3)), I32(2)))
     if kind == TF32:
@@ -74,31 +75,39 @@ def _across(b: Any, tile: Any, column: Any, quad: Any, kind: int) -> list[Any]:
 
 @intrinsic
 def column_terms(
-    typing_context: Any, staged: Any, tile: Any, column: Any, quad: Any, by_k: Any, kind: Any
-) -> Any:
-    """32 terms of two columns, `column`, whose number has no bit 8, and eight behind, as a lane holds them.
+    typing_context: Any, staged: Any, tile: Any, column: Any, quad: Any, by_k: Any, kind: Any,
+    terms: Any, rows: Any,
+) -> Any:  # fmt: skip
+    """`terms` (32, 64) terms of two columns, `column`, whose number has no bit 8, and eight behind, as a lane
+    holds them.
 
-    `quad`: which of the four lanes of these columns it is. Tiles start at staged[tile] and at a multiple of
-    1024 bytes: `by_k`, rows of 32 terms, one for each column; else planes of 32 rows of 32 columns. What
-    comes back are words for `column_products`, in TF32, or else for `cut_columns`. `by_k` and `kind`, SPLIT
-    or TF32, are literal.
+    `quad`: which of the four lanes of these columns it is. They start at staged[tile], in planes of `rows`
+    rows of 128 bytes that start at multiples of 1024 bytes: `by_k`, a row is 32 terms of a column, else a
+    term of 32 columns. What comes back are words for `column_products`, in TF32, or else for what cuts them.
+    All but the first four are literal, `kind` SPLIT or TF32.
     """
-    if not literal(by_k, kind):
+    given = (by_k, kind, terms, rows)
+    if not literal(*given):
         return None
-    side, how = bool(by_k.literal_value), kind.literal_value
-    made = types.UniTuple(types.uint32, 16)
+    side, how, depth, high = (v.literal_value for v in given)
+    made = types.UniTuple(types.uint32, depth // 2)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = shared_address(builder, args[0], args[1])
-        column, quad = (builder.trunc(a, I32) for a in args[2:4])
-        words = (_along if side else _across)(builder, place, column, quad, how)
-        return context.make_tuple(builder, made, words)
+        b, words = builder, list[Any]()
+        place = shared_address(b, args[0], args[1])
+        column, quad = (b.trunc(a, I32) for a in args[2:4])
+        for n in range(depth // 32):
+            if side:
+                words += _along(b, b.add(place, I32(128 * n * high)), column, quad, how)
+            else:
+                words += _across(b, b.add(place, I32(4096 * n)), column, quad, how, high)
+        return context.make_tuple(b, made, words)
 
     u64 = types.uint64
-    return made(staged, u64, u64, u64, by_k, kind), generate
+    return made(staged, u64, u64, u64, *given), generate
 
 
-def _settled(builder: Any, words: list[Any]) -> list[Any]:
+def settled(builder: Any, words: list[Any]) -> list[Any]:
     """Words that are computed here, and not where they are used."""
     count = len(words)
     constraints = ["=r"] * count + [str(i) for i in range(count)] + ["~{memory}"]
@@ -120,27 +129,29 @@ def cut_columns(typing_context: Any, least: Any, most: Any, words: Any) -> Any:
             parts = packer.parts(held[first : first + 8])
             low, top = counted_magnitudes(builder, low, top, parts[0])
             found += [w for part in parts for w in part]
-        return context.make_tuple(builder, made, _settled(builder, [*found, low, top]))
+        return context.make_tuple(builder, made, settled(builder, [*found, low, top]))
 
     return made(u32, u32, words), generate
 
 
 @intrinsic
-def taken_over(typing_context: Any, words: Any) -> Any:
-    """What `cut_columns` has cut while products were at work, in registers of its own, for `first_products`
-    and `other_products`: where they are given what is computed meanwhile, the assembler may let none begin
-    before the one before it has ended."""
-    made = types.UniTuple(types.uint32, words.count - 2)
+def taken_over(typing_context: Any, words: Any, behind: Any) -> Any:
+    """What was cut while products were at work, but for what is `behind` (literal) words from the end, in
+    registers of its own, for products: where they are given what is computed meanwhile, the assembler may let
+    none begin before the one before it has ended."""
+    if not literal(behind):
+        return None
+    made = types.UniTuple(types.uint32, words.count - behind.literal_value)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         held = unpacked(builder, args[0], made.count)
         moved = [asm(builder, "mov.b32 $0, $1;", I32, [w], "=r,r") for w in held]
         return context.make_tuple(builder, made, moved)
 
-    return made(words), generate
+    return made(words, behind), generate
 
 
-def _begun(
+def begun(
     context: Any, builder: Any, lines: list[str], made: Any, given: tuple[Any, ...], tied: list[Any]
 ) -> Any:
     """Products as a group of their own, whose sums come first in the text, behind those of `tied` if any;
@@ -161,7 +172,8 @@ def _begun(
     return context.make_tuple(builder, made, unpacked(builder, found, made.count))
 
 
-def _names(first: int, count: int) -> str:
+def names(first: int, count: int) -> str:
+    """Of registers, as `begun` numbers them."""
     return "{" + ", ".join(f"${i}" for i in range(first, first + count)) + "}"
 
 
@@ -187,14 +199,14 @@ def column_products(
         tile, held = _tile(builder, stage, *args[2:4]), unpacked(builder, args[1], words.count)
         lines: list[str] = []
         for step in stage.steps:
-            own = _names(sums.count + 4 * step, 4)
+            own = names(sums.count + 4 * step, 4)
             lines.append(f"add.s64 b, ${sums.count + words.count}, {stage.of_b(step, 0)};")
             lines.append(
                 f"wgmma.mma_async.sync.aligned.m64n{stage.columns}k8.f32.tf32.tf32 "
-                f"{_names(0, sums.count)}, {own}, b, 1, 1, 1;"
+                f"{names(0, sums.count)}, {own}, b, 1, 1, 1;"
             )
         given = unpacked(builder, args[0], sums.count)
-        return _begun(context, builder, lines, sums, (held, tile), given)
+        return begun(context, builder, lines, sums, (held, tile), given)
 
     return sums(sums, words, staged, types.uint64, rows), generate
 
@@ -220,15 +232,15 @@ def _of_parts(
     held = unpacked(builder, words, 8 * PARTS)
     lines: list[str] = []
     for step, (n, (x, y)) in ((s, pair) for s in stage.steps for pair in enumerate(parts)):
-        own = _names(made.count + 4 * (PARTS * step + x), 4)
+        own = names(made.count + 4 * (PARTS * step + x), 4)
         added = int(bool(given) or step > 0 or n > 0)
         lines.append(f"add.s64 b, ${made.count + len(held)}, {stage.of_b(step, y)};")
         lines.append(
             f"wgmma.mma_async.sync.aligned.m64n{2 * made.count}k16.f32.bf16.bf16 "
-            f"{_names(0, made.count)}, {own}, b, {added}, 1, 1, 0;"
+            f"{names(0, made.count)}, {own}, b, {added}, 1, 1, 0;"
         )
     tile = _tile(builder, stage, staged, place)
-    return _begun(context, builder, lines, made, (held, tile), given)
+    return begun(context, builder, lines, made, (held, tile), given)
 
 
 @intrinsic

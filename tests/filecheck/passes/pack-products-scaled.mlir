@@ -1,6 +1,6 @@
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true terms=scaled}' | filecheck %s
 // RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true}' | filecheck %s --check-prefix=PARTS
-// RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true terms=scaled only=first}' --remarks=missed 2>&1 | filecheck %s --check-prefix=ALONE
+// RUN: irkit-opt %s -p 'form-roperators,pack-products{device=h200 always=true terms=scaled only=first}' | filecheck %s --check-prefix=ALONE
 // RUN: irkit-opt %s -p 'set-precision{precision=ieee},form-roperators,pack-products{device=h200 always=true}' | filecheck %s --check-prefix=IEEE
 
 // Blocks of 64 terms in two parts of float16, one more block for what is said of rows.
@@ -13,8 +13,11 @@
 
 // PARTS: te.pack {{%\S+}} {precision = "float32"
 
-// Scaled terms are multiplied by scaled ones alone.
-// ALONE: scaled terms are those of both operands
+// Those of one operand alone are multiplied by such as are scaled and cut on their way.
+// ALONE-LABEL: task.roperator @gemm_0(
+// ALONE: te.prepacked {{%\S+}}, {{%\S+}} {precision = "scaled", terms = 1 : i64, depth = 64 : i64}
+// ALONE-NOT: te.prepacked
+// ALONE: te.pack {{%\S+}} {precision = "scaled", terms = 1 : i64, depth = 64 : i64}
 // ALONE-NOT: te.pack
 
 // Parts are not plain products.
