@@ -228,6 +228,7 @@ class _Panel:
         place = f"at + (done + part) * {self.width} + group"
         if not padded:
             self.open(f"if length == {lanes}:")
+            self.line(f"expect_runs({rows}, p{source.index}, starts, base + part)")
             self.line(
                 f"turn_whole_runs({rows}, {lanes}, {self.width}, panel, {place}, p{source.index}, starts, "
                 "base + part)"
