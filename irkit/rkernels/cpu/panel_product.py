@@ -62,10 +62,12 @@ def panel_product(task, tasks, rows, scratch, OPERANDS):
                                 n = min(LANES * ACROSS, count - j)
                                 at = right + j * KC + t * LANES * ACROSS
                                 PACK_B(OPERANDS, b, lead, c + j, n, k + t, deep, panel, at)
-                                # Numbers of other rKernels, where they are tiny, would take long.
-                                for i in range(n, LANES * ACROSS):
+                                # Numbers of other rKernels, where they are tiny, would take long; the first
+                                # terms are as many as any that follow.
+                                if k == 0 and n < LANES * ACROSS:
                                     for row in range(deep):
-                                        panel[at + row * LANES * ACROSS + i] = 0
+                                        for i in range(n, LANES * ACROSS):
+                                            panel[at + row * LANES * ACROSS + i] = 0
                         for near in range(0, height, MC):
                             high = min(MC, height - near)
                             for t in range(0, depth, DEEP_A):
