@@ -26,6 +26,7 @@ OPEN_FROM: Mapping[str, int] = {
     "copy_every": 2,
     "copy_run": 1,
     "divide32": 0,
+    "expect_runs": 1,
     "int32": 0,
     "load_vector": 1,
     "mad32": 0,

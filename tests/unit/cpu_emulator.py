@@ -172,6 +172,11 @@ def _turn_runs(
             panel[at + e * width + i] = source[begins[i] + e] if inside else 0
 
 
+def _expect_runs(rows: int, source: Memory, starts: Memory, offset: int) -> None:
+    """What is fetched may lie anywhere: nothing is read."""
+    assert rows >= 2
+
+
 def _turn_whole_runs(
     rows: int, lanes: int, width: int, panel: Memory, at: int, source: Memory, starts: Memory,
     offset: int,
@@ -347,6 +352,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "dot_rows_of_two_each": _dot_rows_of_two_each,
         "dot_rows_of_each": _dot_rows_of_each,
         "element_by_element": lambda: None,
+        "expect_runs": _expect_runs,
         "extremes": _extremes,
         "packed_node": _packed_node,
         "add_tile": _add_tile,

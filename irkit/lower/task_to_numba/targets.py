@@ -84,7 +84,7 @@ from irkit.runtime.intrinsics.cpu_rows import (
     row_from, row_largest, row_largest_ahead, row_maximum, row_minimum, row_squares, row_sum,
 )
 from irkit.runtime.intrinsics.cpu_trees import choose_ways
-from irkit.runtime.intrinsics.cpu_turns import turn_runs, turn_whole_runs
+from irkit.runtime.intrinsics.cpu_turns import expect_runs, turn_runs, turn_whole_runs
 from irkit.runtime.intrinsics.cpu_vectors import (
     add_product, add_vectors, greater_vectors, load_vector, multiply_vectors, smaller_vectors,
     spread_vector, store_vector,

@@ -5,6 +5,7 @@ As `packing.py`, but for a range of k, and along whichever loop the operand's el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -228,6 +229,8 @@ class _Panel:
         place = f"at + (done + part) * {self.width} + group"
         if not padded:
             self.open(f"if length == {lanes}:")
+            if math.prod(_length(self.product, d) for d in self.product.columns) > rows:
+                self.line(f"expect_runs({rows}, p{source.index}, starts, base + part)")
             self.line(
                 f"turn_whole_runs({rows}, {lanes}, {self.width}, panel, {place}, p{source.index}, starts, "
                 "base + part)"

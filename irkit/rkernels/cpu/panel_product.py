@@ -1,10 +1,10 @@
 """panel_product: contractions as blocked matrix products of which both operands are packed.
 
-C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)]. Blocks of MC rows, NC columns and KC terms of A and B
-are packed as panels of a tile's rows and columns, and block after block of k is added to the sums; NEAR
-columns stay in the second-level cache meanwhile. So it does not matter how operands lie, nor how many
-terms there are. After K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM
-TOMS 34(3), 2008.
+C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)]. NC columns and KC terms of B, and MC rows of A at a
+time, are packed as panels of a tile's columns and rows, and block after block of k is added to the sums of
+HIGH rows. The rows of A stay in the second-level cache meanwhile, and a panel of B in the first-level cache.
+So it does not matter how operands lie, nor how many terms there are. After K. Goto and R. van de Geijn,
+Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008.
 """
 
 import math
@@ -27,11 +27,16 @@ from irkit.rkernels.cpu.product import (
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
-_TERMS, _ROWS, _COLUMNS = 256, 512, 1024
+_TERMS, _HIGH, _COLUMNS = 256, 1024, 1024
 """What a block has at most: large, since A is copied for each block of columns and B for each of rows. Sums
 stay in the third-level cache, and are fetched while a tile adds to them."""
-_NEAR = 256
-"""Columns of B that all of A's block is multiplied with before the next, from the second-level cache."""
+_NEAREST_BYTES, _NEAR_BYTES = 36 << 10, 1 << 18
+"""Of a panel of B, which stays in the first-level cache while rows of A are multiplied with it, and of these
+rows, which stay in the second-level cache while one panel of B comes after another."""
+_WIDE = Tile(LARGE.rows, 3)
+"""Of A, whose terms lie side by side, three vectors of sums a row are read no more often than two."""
+_AGAINST_WIDEST = 1.1
+"""What a sum takes in a tile of a vector fewer, by measurement."""
 
 
 def panel_product(task, tasks, rows, scratch, OPERANDS):
@@ -39,7 +44,9 @@ def panel_product(task, tasks, rows, scratch, OPERANDS):
     panel = POINTER(scratch)
     right = MC * KC
     sums = right + NC * KC
-    blocks = max((m1 - m0 + MC - 1) // MC, 1)
+    # Rows of sums do not all begin at one place of the nearest cache.
+    width = NC + LANES
+    blocks = max((m1 - m0 + HIGH - 1) // HIGH, 1)
     most = ((m1 - m0 + blocks - 1) // blocks + TILE - 1) // TILE * TILE
     for b in range(b0, b1):
         for lead in range(l0, l1):
@@ -49,35 +56,44 @@ def panel_product(task, tasks, rows, scratch, OPERANDS):
                     count = min(NC, c1 - c)
                     for k in range(0, K, KC):
                         depth = min(KC, K - k)
-                        for t in range(0, depth, DEEP_A):
-                            deep = min(DEEP_A, depth - t)
-                            for i in range(0, height, TILE):
-                                n = min(TILE, height - i)
-                                at = i * KC + t * TILE
-                                PACK_A(OPERANDS, b, 0, m + i, n, k + t, deep, panel, at)
                         for t in range(0, depth, DEEP_B):
                             deep = min(DEEP_B, depth - t)
                             for j in range(0, count, LANES * ACROSS):
                                 n = min(LANES * ACROSS, count - j)
                                 at = right + j * KC + t * LANES * ACROSS
                                 PACK_B(OPERANDS, b, lead, c + j, n, k + t, deep, panel, at)
-                        for near in range(0, count, NEAR):
-                            for i in range(0, height, TILE):
-                                n = min(TILE, height - i)
-                                for j in range(near, min(near + NEAR, count), LANES * ACROSS):
+                                # Numbers of other rKernels, where they are tiny, would take long; the first
+                                # terms are as many as any that follow.
+                                if k == 0 and n < LANES * ACROSS:
+                                    for row in range(deep):
+                                        for i in range(n, LANES * ACROSS):
+                                            panel[at + row * LANES * ACROSS + i] = 0
+                        for near in range(0, height, MC):
+                            high = min(MC, height - near)
+                            for t in range(0, depth, DEEP_A):
+                                deep = min(DEEP_A, depth - t)
+                                for i in range(0, high, TILE):
+                                    n = min(TILE, high - i)
+                                    at = i * KC + t * TILE
+                                    PACK_A(
+                                        OPERANDS, b, 0, m + near + i, n, k + t, deep, panel, at
+                                    )  # fmt: skip
+                            for j in range(0, count, LANES * ACROSS):
+                                for i in range(0, high, TILE):
+                                    n = min(TILE, high - i)
                                     multiply_panels(
                                         TILE, ACROSS, LANES, n, depth, panel, i * KC, right + j * KC,
-                                        sums + i * NC + j, NC, int64(k == 0),
+                                        sums + (near + i) * width + j, width, int64(k == 0),
                                     )  # fmt: skip
                     if TRANSPOSED:
                         for j in range(count):
                             for i in range(height):
-                                at = sums + i * NC + j
+                                at = sums + i * width + j
                                 total = panel[at] + INIT(OPERANDS, b, m + i, lead, c + j)
                                 STORE(OPERANDS, b, m + i, lead, c + j, total)
                     else:
                         for i in range(height):
-                            at = sums + i * NC - c
+                            at = sums + i * width - c
                             STORE_COLUMNS(OPERANDS, b, m + i, lead, c, c + count, panel, at)
 
 
@@ -95,17 +111,36 @@ def _even(size: int, most: int, step: int) -> int:
     return -(-size // (parts * step)) * step
 
 
+def _fitted(product: Product, nbytes: int, most: Tile) -> Tile:
+    """The widest tile of at most `most`, or a narrower one, where whole tiles have fewer sums beyond the last
+    column."""
+    columns = product.extent(product.columns)
+    widest, *others = (
+        fitted(product, nbytes, Tile(most.rows, across, most.lanes))
+        for across in range(most.across, 0, -1)
+    )
+    if columns == DYNAMIC:
+        return widest
+    computed = {t: -(-columns // t.columns) * t.columns for t in (widest, *others)}
+    return min(computed, key=lambda t: computed[t] * _AGAINST_WIDEST ** (widest.across - t.across))
+
+
 def _parameters(tile: Tile) -> Callable[[Root], Parameters]:
+    """KC: terms of a panel of B; MC: rows of A that stay near; HIGH and NC: rows and columns of sums."""
+
     def parameters(root: Root) -> Parameters:
-        product = _product(root)
-        fit = fitted(product, itemsize(root), tile)
+        product, nbytes = _product(root), itemsize(root)
+        fit = _fitted(product, nbytes, tile)
+        terms = min(_TERMS, _NEAREST_BYTES // (fit.columns * nbytes))
+        deep = _even(product.extent(product.k), terms, 1)
+        high = _even(product.extent(product.m), _HIGH, fit.rows)
         return {
             "ACROSS": fit.across,
-            "KC": _even(product.extent(product.k), _TERMS, 1),
+            "HIGH": high,
+            "KC": deep,
             "LANES": fit.lanes,
-            "MC": _even(product.extent(product.m), _ROWS, fit.rows),
+            "MC": _even(high, _NEAR_BYTES // (deep * nbytes), fit.rows),
             "NC": _even(product.extent(product.columns), _COLUMNS, fit.columns),
-            "NEAR": _NEAR // fit.columns * fit.columns,
             "TILE": fit.rows,
         }
 
@@ -121,16 +156,31 @@ def _legal(root: Root) -> bool:
         return False
     if other is None:
         return True
-    # A copy of A is worth while for many columns alone.
-    many = min(sizes) >= MOST_COLUMNS
-    step = MOST_COLUMNS if many else fitted(product, itemsize(root), LARGE).columns
+    # A copy of A is worth while for many columns alone, where A is read from beyond the second-level cache
+    # for every few of them, or where B must be turned.
+    if min(sizes) >= MOST_COLUMNS and (_far(product, itemsize(root)) or _turned(product)):
+        return True
+    step = (
+        MOST_COLUMNS
+        if min(sizes) >= MOST_COLUMNS
+        else fitted(product, itemsize(root), LARGE).columns
+    )
     return product.extent(product.k) * step * itemsize(root) > PANEL_BYTES
+
+
+def _far(product: Product, nbytes: int) -> bool:
+    return product.extent(product.m) * product.extent(product.k) * nbytes > PANEL_BYTES
+
+
+def _turned(product: Product) -> bool:
+    walk = walk_of(product)
+    return walk is not None and turns(product, walk)
 
 
 def _scratch(root: Root, parameters: Parameters) -> int:
     """Panels of both, and a block of sums."""
-    deep, rows, columns = (parameters[name] for name in ("KC", "MC", "NC"))
-    return (rows * deep + columns * deep + rows * columns) * itemsize(root)
+    deep, rows, columns, high = (parameters[name] for name in ("KC", "MC", "NC", "HIGH"))
+    return (rows * deep + columns * deep + high * (columns + parameters["LANES"])) * itemsize(root)
 
 
 # By measurement: of a run of terms that becomes part of a panel's column, its bounds and its masks.
@@ -162,18 +212,19 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
     def counted(part: Part) -> Work:
         product = _product(part.root)
         nbytes = itemsize(part.root)
-        tile, words = fitted(product, nbytes, most), nbytes // 4
+        tile, words = _fitted(product, nbytes, most), nbytes // 4
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
         times = part.share((*product.batch, *product.lead))
         computed, high = tile.computed(rows)
         across = math.ceil(columns / tile.columns)
         blocks = math.ceil(terms / _TERMS)
+        eased = _AGAINST_WIDEST ** min(LARGE.across - tile.across, 0)
         tiles = work(
-            **{kind: computed * across * tile.columns * words * terms},
+            **{kind: computed * across * tile.columns * words * terms * eased},
             tile=high * across * blocks,
         )
         packed = _packed(part, turned(product), tile.rows) * math.ceil(columns / _COLUMNS)
-        packed = packed + _packed(part, product, tile.columns) * math.ceil(rows / _ROWS)
+        packed = packed + _packed(part, product, tile.columns) * math.ceil(rows / _HIGH)
         stored = part.store + (work(stride=1) if product.transposed else work(scalar=1))
         outputs = stored * (rows * columns) + work(row=rows)
         return (tiles + packed + outputs) * times
@@ -196,5 +247,5 @@ RKERNELS = [
         scratch_bytes=_scratch,
         parameters=_parameters(tile),
     )
-    for variant, tile, kind in (("blocked", SMALL, "fma"), ("wide", LARGE, "wide"))
+    for variant, tile, kind in (("blocked", SMALL, "fma"), ("wide", _WIDE, "wide"))
 ]

@@ -79,6 +79,31 @@ def turn_whole_runs(
     return types.void(rows, lanes, width, panel, integer, source, starts, integer), codegen
 
 
+@intrinsic(prefer_literal=True)
+def expect_runs(typingctx: Any, rows: Any, source: Any, starts: Any, offset: Any) -> Any:
+    """Fetch what `offset` is behind the starts of the `rows` runs behind these, if all are as far apart as
+    the first two. `rows` is a literal of at least 2; runs that end soon are none that a processor finds."""
+    if not isinstance(rows, types.IntegerLiteral):
+        return None
+    side = rows.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, source, starts, offset = arguments
+        first, second = (builder.load(builder.gep(starts, [_I64(i)])) for i in (0, 1))
+        step = builder.sub(second, first)
+        begin = builder.add(builder.add(first, offset), builder.mul(step, _I64(side)))
+        letter = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [letter, _I32, _I32, _I32])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for i in range(side):
+            place = builder.gep(source, [builder.add(begin, builder.mul(step, _I64(i)))])
+            # To read, into the first cache, data.
+            builder.call(prefetch, [builder.bitcast(place, letter), _I32(0), _I32(3), _I32(1)])
+        return context.get_dummy_value()
+
+    return types.void(rows, source, starts, types.int64), codegen
+
+
 def _store_column(
     builder: Any, columns: list[Any], e: int, side: int, panel: Any, below: int, align: int
 ) -> None:
