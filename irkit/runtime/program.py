@@ -148,10 +148,10 @@ class CompiledProgram:
     def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant | SparseRows | CsrRows:
         """The program of its input dtypes that takes these inputs."""
         if inputs and is_sparse(inputs[0]):
-            stored = self._csr.of(_name_of(inputs[0].dtype))
-            if stored is not None:
-                return CsrRows(stored)
-            return SparseRows(self._of_dtype(inputs), self._first.info)
+            own = self._csr.of(_name_of(inputs[0].dtype))
+            if own is not None and own.info.stored:
+                return CsrRows(own)
+            return SparseRows(own or self._of_dtype(inputs), self._first.info)
         return self._of_dtype(inputs)
 
     def _of_dtype(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
@@ -380,8 +380,12 @@ def program_of(artifacts: Mapping[str, Artifact], mode: str, where: str) -> Comp
     """The program of artifacts by input dtype; the first has its state, which was read from `where`."""
     made = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
     variants = {name: v for name, v in made.items() if not name.startswith(PREFIX)}
-    stored = {name.removeprefix(PREFIX): v for name, v in made.items() if v.info.stored}
+    sparse = {
+        name.removeprefix(PREFIX): v
+        for name, v in made.items()
+        if name.startswith(PREFIX) or v.info.stored
+    }
     first = next(iter(artifacts.values()))
-    program = CompiledProgram(variants, initial_state=first.initial, csr=CsrPrograms(stored))
+    program = CompiledProgram(variants, initial_state=first.initial, csr=CsrPrograms(sparse))
     program.state.restore(first.state, where)
     return program
