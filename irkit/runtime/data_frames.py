@@ -53,8 +53,6 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
         if column.dtype.kind != "f":
             refuse_own_types(info, f"column '{name}'", column.dtype)
     dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
-    if info.by_name and not info.mixed_floats:
-        _check_one_dtype(columns, dtype)
     dtype = dtype if dtype.kind == "f" or not (of_strings or coded) else np.dtype("f8")
     columns |= coded
     for name in (n for n in looked_at if n in of_strings):
@@ -64,6 +62,30 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     rows = len(next(iter(columns.values())))
     nothing = np.zeros(rows, dtype)
     return np.stack([columns.get(n, nothing).astype(dtype) for n in wanted], axis=1)
+
+
+def looked_at_types(info: ModelInfo, value: Any) -> tuple[str, ...]:
+    """NumPy's name of the type of each of the model's columns of numbers; "" of those that it has none of, or
+    never looks at."""
+    names: list[Any] = list(value.columns)
+    named = info.columns is not None and all(isinstance(n, str) for n in names)
+    wanted: Sequence[Any] = info.columns or () if named else names
+    words, present = {c for c, _ in info.words}, set(names)
+    # A column that is not there, or there twice, is refused when they are read.
+    read = [n in present and n not in info.unused and names.count(n) == 1 for n in wanted]
+    plain = [is_read and c not in words for c, is_read in enumerate(read)]
+    found = [_type_of(value[n]) if plain[c] else "" for c, n in enumerate(wanted)]
+    if halves := [str(n) for n, kind in zip(wanted, found, strict=True) if kind == "float16"]:
+        raise InvalidInputError(
+            f"columns {', '.join(halves)} are float16, beside float32: the model would compute them in "
+            "their own type; convert them first"
+        )
+    return tuple(found)
+
+
+def _type_of(column: Any) -> str:
+    array = _numbers(column)
+    return array.dtype.name if array.dtype.kind in "fiub" else ""
 
 
 def _whole(info: ModelInfo, names: list[Any], value: Any) -> Array | None:
@@ -132,13 +154,3 @@ def _numbers(column: Any) -> Array:
     ):
         return column.to_numpy(np.float64, na_value=np.nan)
     return np.asarray(column)
-
-
-def _check_one_dtype(columns: dict[Any, Array], dtype: np.dtype[Any]) -> None:
-    """A ColumnTransformer computes each column in its own type: floats must all be of the widest."""
-    odd = [str(n) for n, c in columns.items() if c.dtype.kind == "f" and c.dtype != dtype]
-    if odd:
-        raise InvalidInputError(
-            f"columns {', '.join(odd)} are not {dtype}, as others are: the model would compute them in their "
-            "own type; convert them first"
-        )

@@ -13,6 +13,8 @@ import numpy as np
 
 from irkit.errors import ArtifactError, InvalidInputError, UnsupportedError
 from irkit.runtime.artifact import Artifact
+from irkit.runtime.column_types import PREFIX as TYPES
+from irkit.runtime.column_types import TypedPrograms, Types, types_apart
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
@@ -48,8 +50,9 @@ class CompiledProgram:
         pending: Mapping[str, Callable[[], Variant | SizedVariant]] | None = None,
         initial_state: Mapping[str, Any] | None = None,
         csr: CsrPrograms | None = None,
+        typed: TypedPrograms | None = None,
     ) -> None:
-        self._csr = csr or CsrPrograms({})
+        self._csr, self._typed = csr or CsrPrograms({}), typed or TypedPrograms({})
         self._variants = dict(variants)
         self._pending = dict(pending or {})
         self._first = next(iter(variants.values()))
@@ -79,10 +82,11 @@ class CompiledProgram:
             outputs = self._again(inputs)
             if outputs is not None:
                 return outputs
+        types = types_apart(self._first.info, inputs)
         inputs = self._plain(inputs)
         if self._border is not None:
             return self._border.run(inputs, lambda arrays: self.variant(arrays).run(arrays))
-        return self.variant(inputs).run(inputs)
+        return self.variant(inputs, types).run(inputs)
 
     @cached_property
     def _border(self) -> StringBorder | None:
@@ -145,14 +149,17 @@ class CompiledProgram:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant | SparseRows | CsrRows:
-        """The program of its input dtypes that takes these inputs."""
-        if inputs and is_sparse(inputs[0]):
-            own = self._csr.of(_name_of(inputs[0].dtype))
-            if own is not None and own.info.stored:
-                return CsrRows(own)
-            return SparseRows(own or self._of_dtype(inputs), self._first.info)
-        return self._of_dtype(inputs)
+    def variant(
+        self, inputs: Sequence[Any], types: Types | None = None
+    ) -> Variant | SizedVariant | SparseRows | CsrRows:
+        """The program that takes these inputs, of a frame whose columns had such types."""
+        own = None if types is None else self._typed.of(types)
+        if not (inputs and is_sparse(inputs[0])):
+            return own or self._of_dtype(inputs)
+        own = own or self._csr.of(_name_of(inputs[0].dtype))
+        if isinstance(own, Variant) and own.info.stored:
+            return CsrRows(own)
+        return SparseRows(own or self._of_dtype(inputs), self._first.info)
 
     def _of_dtype(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
         if len(self._variants) + len(self._pending) == 1 or not inputs:
@@ -205,8 +212,9 @@ class CompiledProgram:
         results = None if self._again is None else self._again([X])
         variant = self._first
         if results is None:
+            types = types_apart(self._first.info, [X])
             inputs = self._plain([X])
-            variant = self.variant(inputs)
+            variant = self.variant(inputs, types)
             if isinstance(variant, Variant) and isinstance(output, str):
                 results = variant.run_for(inputs, output)
             else:
@@ -335,6 +343,7 @@ class CompiledProgram:
         for name in list(self._pending):
             self._compiled(name)
         artifacts = {name: v.kept() for name, v in self._variants.items()}
+        artifacts |= {name: v.kept() for name, v in self._typed.saved().items()}
         artifacts |= {
             f"{PREFIX}{name}": v.kept()
             for name, v in self._csr.all().items()
@@ -379,13 +388,14 @@ def load_artifacts(path: Path) -> dict[str, Artifact]:
 def program_of(artifacts: Mapping[str, Artifact], mode: str, where: str) -> CompiledProgram:
     """The program of artifacts by input dtype; the first has its state, which was read from `where`."""
     made = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
-    variants = {name: v for name, v in made.items() if not name.startswith(PREFIX)}
+    variants = {n: v for n, v in made.items() if not n.startswith((PREFIX, TYPES))}
+    typed = TypedPrograms({v.info.types: v for v in made.values() if v.info.types})
     sparse = {
         name.removeprefix(PREFIX): v
         for name, v in made.items()
-        if name.startswith(PREFIX) or v.info.stored
+        if name.startswith(PREFIX) or (v.info.stored and not v.info.types)
     }
     first = next(iter(artifacts.values()))
-    program = CompiledProgram(variants, initial_state=first.initial, csr=CsrPrograms(sparse))
+    program = CompiledProgram(variants, None, first.initial, CsrPrograms(sparse), typed)
     program.state.restore(first.state, where)
     return program

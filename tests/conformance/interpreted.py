@@ -16,6 +16,7 @@ from irkit.frontends.module import ImportedModel
 from irkit.interp.graph import run_graph
 from irkit.row_forms import RowForm
 from irkit.runtime.batch_border import BatchBorder
+from irkit.runtime.column_types import TypedPrograms
 from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import ModeChoice
@@ -89,6 +90,9 @@ def interpreted(model: Any) -> CompiledProgram:
         {"float64": first},
         {d: lambda d=d: Interpreted(import_model(model, d)) for d in others},
         csr=csr,
+        typed=TypedPrograms(
+            {}, lambda t: Interpreted(import_model(model, "float64", rows=RowForm(types=t)))
+        ),
     )
 
 

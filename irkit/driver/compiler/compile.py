@@ -25,6 +25,7 @@ from irkit.driver.pipelines.collecting import seldom_collected
 from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
 from irkit.row_forms import PLAIN, RowForm
+from irkit.runtime.column_types import TypedPrograms
 from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
@@ -152,7 +153,8 @@ def compile_model(
         n: (lambda n=n: build(n)) for n in names[1:]
     }
     csr = _csr_programs(first, made, build, batch, target_of(chosen) == "cuda")
-    return CompiledProgram({names[0]: first}, pending, initial_state, csr)
+    typed = TypedPrograms({}, lambda types: build("float64", RowForm(types=types)))
+    return CompiledProgram({names[0]: first}, pending, initial_state, csr, typed)
 
 
 def _csr_programs(

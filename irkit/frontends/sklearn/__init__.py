@@ -16,7 +16,7 @@ from xdsl.dialects.utils import FastMathFlag
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
-from irkit.frontends.sklearn import documents, histogram, labels
+from irkit.frontends.sklearn import documents, labels
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
@@ -37,7 +37,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.consistency import check_lengths, check_trees
 from irkit.frontends.sklearn.forms import Form
-from irkit.frontends.sklearn.frames import categories_of, names_of, why_no_categories
+from irkit.frontends.sklearn.frames import categories_of, names_of, reads_apart, why_no_categories
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 from irkit.frontends.sklearn.own_types import counted_type, own_types, why_no_codes
@@ -103,6 +103,7 @@ def _import_rows(model: Any, dtype: str, rows: RowForm) -> ImportedModel:
         importer.forms[x] = Form.UNCLEAR if sparse.get("sparse_zeros", True) else Form.ZERO_FREE
     importer.known[x] = known
     importer.words.sources[x] = tuple(range(features))
+    importer.types.update({x: rows.types} if rows.types else {})
     scaled = _scaled([step for _, step in steps])
     for _, step in steps[:-1]:
         x = transform(importer, step, x)
@@ -137,7 +138,8 @@ def _import_rows(model: Any, dtype: str, rows: RowForm) -> ImportedModel:
         by_name=by_name,
         unused=unused,
         unread=() if used is None else tuple(i for i in range(features) if i not in used),
-        mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
+        types_apart=head is None and reads_apart(steps),
+        types=rows.types,
         words=importer.words.table(),
         categories=None if head is not None else categories_of(steps),
         na_words=tuple(sorted(importer.words.with_na)),
