@@ -13,7 +13,7 @@ from irkit.runtime.data_frames import is_data_frame, looked_at_types
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
 
-PREFIX = "types-"
+TYPES = "types-"
 """What names of such programs begin with, beside those for rows of one type."""
 Types = tuple[str, ...]
 _WIDE = ("int32", "int64", "uint32", "uint64")
@@ -48,7 +48,7 @@ class TypedPrograms:
     def saved(self) -> dict[str, Variant | SizedVariant]:
         """All that are there, by names for their files."""
         digests = {t: hashlib.sha256(" ".join(t).encode()).hexdigest() for t in self._known}
-        return {f"{PREFIX}{digests[t][:16]}": program for t, program in self._known.items()}
+        return {f"{TYPES}{digests[t][:16]}": program for t, program in self._known.items()}
 
 
 def types_apart(info: ModelInfo, inputs: Sequence[Any]) -> Types | None:

@@ -13,8 +13,7 @@ import numpy as np
 
 from irkit.errors import ArtifactError, InvalidInputError, UnsupportedError
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.column_types import PREFIX as TYPES
-from irkit.runtime.column_types import TypedPrograms, Types, types_apart
+from irkit.runtime.column_types import TYPES, TypedPrograms, Types, types_apart
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
@@ -154,7 +153,7 @@ class CompiledProgram:
     ) -> Variant | SizedVariant | SparseRows | CsrRows:
         """The program that takes these inputs, of a frame whose columns had such types."""
         own = None if types is None else self._typed.of(types)
-        if not (inputs and is_sparse(inputs[0])):
+        if not inputs or not is_sparse(inputs[0]):
             return own or self._of_dtype(inputs)
         own = own or self._csr.of(_name_of(inputs[0].dtype))
         if isinstance(own, Variant) and own.info.stored:
@@ -342,8 +341,8 @@ class CompiledProgram:
         """
         for name in list(self._pending):
             self._compiled(name)
-        artifacts = {name: v.kept() for name, v in self._variants.items()}
-        artifacts |= {name: v.kept() for name, v in self._typed.saved().items()}
+        known = {**self._variants, **self._typed.saved()}
+        artifacts = {name: v.kept() for name, v in known.items()}
         artifacts |= {
             f"{PREFIX}{name}": v.kept()
             for name, v in self._csr.all().items()

@@ -295,3 +295,17 @@ def test_what_of_sparse_rows_is_otherwise_is_refused_however_deep() -> None:
     behind: Any = pipe(decomposition.TruncatedSVD(2, random_state=0), quantiles)
     made = union([("one", behind)]).fit(x)
     same(interpreted(made).transform(x), made.transform(x), 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("kind", [svm.SVC, svm.NuSVR, svm.OneClassSVM])
+def test_machines_that_were_fitted_on_dense_rows_take_no_others(kind: Any) -> None:
+    x = rows()
+    model: Any = kind().fit(x.toarray(), targets(x))
+    with pytest.raises(ValueError, match="trained on dense data"):
+        model.predict(x)
+    program: Any = interpreted(model)
+    with pytest.raises(UnsupportedError, match="was fitted on dense rows"):
+        program.predict(x)
+    same(program.predict(x.toarray()), model.predict(x.toarray()), 1e-9)
+    fitted = kind().fit(x, targets(x))
+    same(interpreted(fitted).predict(x), fitted.predict(x), 1e-9)

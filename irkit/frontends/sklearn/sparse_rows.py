@@ -40,6 +40,8 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
     for name, step in seen:
         if not step.__sklearn_tags__().input_tags.sparse:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
+        if getattr(step, "_sparse", True) is False:
+            return {"dense_only": f"step '{name}' ({kind_of(step)}) was fitted on dense rows"}
         for kind, does in _OTHERWISE.items():
             if _meets([("", step)], kind):
                 return {"dense_only": f"step '{name}' ({kind}) {does}"}
