@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from irkit.errors import InvalidInputError
-from irkit.model_info import ModelInfo
-from irkit.runtime.data_frames import is_data_frame, looked_at_types
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
 
 TYPES = "types-"
 """What names of such programs begin with, beside those for rows of one type."""
 Types = tuple[str, ...]
-_WIDE = ("int32", "int64", "uint32", "uint64")
-"""Integers beside which float32 becomes float64, as float64 has it."""
 
 
 class TypedPrograms:
@@ -49,20 +44,3 @@ class TypedPrograms:
         """All that are there, by names for their files."""
         digests = {t: hashlib.sha256(" ".join(t).encode()).hexdigest() for t in self._known}
         return {f"{TYPES}{digests[t][:16]}": program for t, program in self._known.items()}
-
-
-def types_apart(info: ModelInfo, inputs: Sequence[Any]) -> Types | None:
-    """The types of the columns of a frame, where there is a program of its own for them; else None.
-
-    There is none where all floats are float32 and there is no other number, nor where none is.
-    """
-    if not info.types_apart or len(inputs) != 1 or not is_data_frame(inputs[0]):
-        return None
-    kinds = {str(kind).lower() for kind in getattr(inputs[0], "dtypes", ["float32"])}
-    if not any("float32" in kind for kind in kinds):
-        return None
-    found = looked_at_types(info, inputs[0])
-    present = {"float64" if t in _WIDE else t for t in found if t}
-    if "float32" not in present or len(present) == 1:
-        return None
-    return tuple("float64" if t in ("", *_WIDE) else t for t in found)

@@ -6,7 +6,7 @@ such library is imported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,17 @@ from irkit.runtime.host_arrays import refuse_own_types
 from irkit.runtime.strings import places
 from irkit.weights import Array
 
+_NARROW = np.dtype(np.float32)
+_WIDE = ("int32", "int64", "uint32", "uint64")
+
+
+class ColumnsApart(Exception):
+    """A frame has columns of several types, of which the model computes some apart; `types` of all."""
+
+    def __init__(self, types: tuple[str, ...]) -> None:
+        super().__init__(types)
+        self.types = types
+
 
 def is_data_frame(value: Any) -> bool:
     """Whether `value` is a data frame."""
@@ -27,7 +38,8 @@ def is_data_frame(value: Any) -> bool:
 def fitted_columns(info: ModelInfo, value: Any) -> Array:
     """The columns that the model was fitted on, rows×columns, in their common dtype.
 
-    Raises InvalidInputError if a column is missing, out of place, or holds no numbers.
+    Raises InvalidInputError if a column is missing, out of place, or holds no numbers; ColumnsApart if it
+    hangs on their types which program takes them.
     """
     names: list[Any] = list(value.columns)
     if (whole := _whole(info, names, value)) is not None:
@@ -52,6 +64,8 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     for name, column in columns.items():
         if column.dtype.kind != "f":
             refuse_own_types(info, f"column '{name}'", column.dtype)
+    if info.types_apart and (types := _types_apart(columns, wanted)) is not None:
+        raise ColumnsApart(types)
     dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
     dtype = dtype if dtype.kind == "f" or not (of_strings or coded) else np.dtype("f8")
     columns |= coded
@@ -64,28 +78,19 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     return np.stack([columns.get(n, nothing).astype(dtype) for n in wanted], axis=1)
 
 
-def looked_at_types(info: ModelInfo, value: Any) -> tuple[str, ...]:
-    """NumPy's name of the type of each of the model's columns of numbers; "" of those that it has none of, or
-    never looks at."""
-    names: list[Any] = list(value.columns)
-    named = info.columns is not None and all(isinstance(n, str) for n in names)
-    wanted: Sequence[Any] = info.columns or () if named else names
-    words, present = {c for c, _ in info.words}, set(names)
-    # A column that is not there, or there twice, is refused when they are read.
-    read = [n in present and n not in info.unused and names.count(n) == 1 for n in wanted]
-    plain = [is_read and c not in words for c, is_read in enumerate(read)]
-    found = [_type_of(value[n]) if plain[c] else "" for c, n in enumerate(wanted)]
-    if halves := [str(n) for n, kind in zip(wanted, found, strict=True) if kind == "float16"]:
+def _types_apart(columns: Mapping[Any, Array], wanted: Sequence[Any]) -> tuple[str, ...] | None:
+    """NumPy's names of the types of all columns, where float32 stands among others; else None. Columns that
+    are not read, and integers beside which float32 becomes float64, are as float64."""
+    kinds = {column.dtype for column in columns.values()}
+    if _NARROW not in kinds or len(kinds) == 1:
+        return None
+    if halves := [str(n) for n, column in columns.items() if column.dtype == np.float16]:
         raise InvalidInputError(
             f"columns {', '.join(halves)} are float16, beside float32: the model would compute them in "
             "their own type; convert them first"
         )
-    return tuple(found)
-
-
-def _type_of(column: Any) -> str:
-    array = _numbers(column)
-    return array.dtype.name if array.dtype.kind in "fiub" else ""
+    types = [columns[n].dtype.name if n in columns else "float64" for n in wanted]
+    return tuple("float64" if t in _WIDE else t for t in types)
 
 
 def _whole(info: ModelInfo, names: list[Any], value: Any) -> Array | None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from irkit.errors import ArtifactError, InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.column_types import TYPES, TypedPrograms, Types, types_apart
+from irkit.runtime.column_types import TYPES, TypedPrograms, Types
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
-from irkit.runtime.data_frames import fitted_columns, is_data_frame
+from irkit.runtime.data_frames import ColumnsApart, fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, is_objects, logarithm, numbers_of_objects
 from irkit.runtime.integers import integers_as_floats
@@ -81,8 +82,7 @@ class CompiledProgram:
             outputs = self._again(inputs)
             if outputs is not None:
                 return outputs
-        types = types_apart(self._first.info, inputs)
-        inputs = self._plain(inputs)
+        inputs, types = self._read(inputs)
         if self._border is not None:
             return self._border.run(inputs, lambda arrays: self.variant(arrays).run(arrays))
         return self.variant(inputs, types).run(inputs)
@@ -105,16 +105,19 @@ class CompiledProgram:
             return None
         return first.again
 
-    def _plain(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """`inputs` with data frames as arrays of the columns that the model was fitted on.
+    def _read(self, inputs: Sequence[Any]) -> tuple[Sequence[Any], Types | None]:
+        """`inputs` as arrays, and the types of a frame's columns, where there is a program for them."""
+        try:
+            return self._plain(inputs, self._first.info), None
+        except ColumnsApart as apart:
+            return self._plain(inputs, replace(self._first.info, types_apart=False)), apart.types
 
-        Strings are numbers then.
-        """
-        info = self._first.info
+    def _plain(self, inputs: Sequence[Any], info: ModelInfo) -> Sequence[Any]:
+        """`inputs` with frames as arrays of the columns that the model was fitted on; strings are numbers."""
         if self._documents is not None:
             return [self._documents.counted(x) for x in inputs]
         if self._text_columns is not None:
-            return [self._text_columns.rows(x) for x in inputs]
+            return [self._text_columns.rows(x, info.types_apart) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
         if info.words:
@@ -155,17 +158,16 @@ class CompiledProgram:
         own = None if types is None else self._typed.of(types)
         if not inputs or not is_sparse(inputs[0]):
             return own or self._of_dtype(inputs)
-        own = own or self._csr.of(_name_of(inputs[0].dtype))
+        own = own or self._csr.of(_name_of(inputs[0].dtype)) or self._of_dtype(inputs)
         if isinstance(own, Variant) and own.info.stored:
             return CsrRows(own)
-        return SparseRows(own or self._of_dtype(inputs), self._first.info)
+        return SparseRows(own, self._first.info)
 
     def _of_dtype(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
         if len(self._variants) + len(self._pending) == 1 or not inputs:
             return self._first
         # A torch dtype prints as torch.float32; a data frame has one only as an array.
-        x = inputs[0]
-        x = x if hasattr(x, "dtype") else as_array("0", x)
+        x = inputs[0] if hasattr(inputs[0], "dtype") else as_array("0", inputs[0])
         name = _name_of(x.dtype)
         if name in self._variants or name in self._pending:
             return self._variants.get(name) or self._compiled(name)
@@ -211,8 +213,7 @@ class CompiledProgram:
         results = None if self._again is None else self._again([X])
         variant = self._first
         if results is None:
-            types = types_apart(self._first.info, [X])
-            inputs = self._plain([X])
+            inputs, types = self._read([X])
             variant = self.variant(inputs, types)
             if isinstance(variant, Variant) and isinstance(output, str):
                 results = variant.run_for(inputs, output)
@@ -341,8 +342,7 @@ class CompiledProgram:
         """
         for name in list(self._pending):
             self._compiled(name)
-        known = {**self._variants, **self._typed.saved()}
-        artifacts = {name: v.kept() for name, v in known.items()}
+        artifacts = {n: v.kept() for n, v in {**self._variants, **self._typed.saved()}.items()}
         artifacts |= {
             f"{PREFIX}{name}": v.kept()
             for name, v in self._csr.all().items()
