@@ -60,7 +60,8 @@ class ModelInfo:
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
     `unread`: places of columns of rows that are no frame which it never looks at.
-    `mixed_floats`: it picks columns by name and makes float64 of all, whatever floats they are.
+    `types_apart`: it computes some columns of a data frame in other types than that of all of them; `types`:
+    NumPy's names of those that the columns have of which this is the program, as float64; empty for one type.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN. `na_words`: those of them in which pandas' NA
     is taken for NaN, as scikit-learn does where `missing_values` is that.
@@ -107,7 +108,8 @@ class ModelInfo:
     by_name: bool = False
     unused: tuple[str, ...] = ()
     unread: tuple[int, ...] = ()
-    mixed_floats: bool = False
+    types_apart: bool = False
+    types: tuple[str, ...] = ()
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     na_words: tuple[int, ...] = ()
     categories: tuple[Categories, ...] | None = None
@@ -168,6 +170,7 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         "unused",
         "unread",
         "na_words",
+        "types",
     ):
         if fields.get(name) is not None:
             fields[name] = tuple(map(_hashable, fields[name]))

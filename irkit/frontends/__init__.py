@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irkit.errors import UnsupportedError
+from irkit.row_forms import PLAIN, RowForm
 
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
@@ -46,12 +47,13 @@ def import_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
     batch: int | None = None,
+    rows: RowForm = PLAIN,
 ) -> ImportedModel:
     """The graph-level module of a trained model.
 
     `dtype` ("float32" or "float64") is that of the arrays that will come, for models whose arithmetic
-    depends on it. `shapes`, `constants` and `batch` fix inputs of an ONNX model (see
-    `import_onnx`). Raises UnsupportedError listing all that is missing, InvalidModelError.
+    depends on it; so `rows`, for scikit-learn's. `shapes`, `constants` and `batch` fix inputs of an ONNX
+    model (see `import_onnx`). Raises UnsupportedError listing all that is missing, InvalidModelError.
     """
     if isinstance(model, str | Path):
         model = _file(model)
@@ -65,7 +67,13 @@ def import_model(
     # Only the libraries' own classes: a user's subclass may override what irkit would reproduce.
     found = _BY_PACKAGE.get(type(model).__module__.partition(".")[0])
     if found is not None:
-        return getattr(importlib.import_module(found[0]), found[1])(model, dtype)
+        reader = getattr(importlib.import_module(found[0]), found[1])
+        # The others compute in one way, whatever comes.
+        return (
+            reader(model, dtype, rows)
+            if reader.__name__ == "import_sklearn"
+            else reader(model, dtype)
+        )
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     raise UnsupportedError(f"model of type {kind}; accepted: {ACCEPTED}")
 

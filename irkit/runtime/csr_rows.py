@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.errors import InvalidInputError
 from irkit.runtime.host_arrays import to_host
 from irkit.runtime.sparse_rows import csr_rows, sparse_rows
 from irkit.runtime.variant import Variant
@@ -18,6 +18,10 @@ DENSE_BYTES = 1 << 28
 """Dense rows that a device holds at a time, of a program that makes them."""
 PREFIX = "csr-"
 """What names of such programs begin with, beside those of dense rows."""
+
+
+class MadeDense(Exception):
+    """Sparse rows are to a model what dense rows are, and the host makes them that; why."""
 
 
 class CsrRows:
@@ -76,7 +80,8 @@ class CsrRows:
 
 
 class CsrPrograms:
-    """The programs of stored elements of a model, by input dtype.
+    """The programs of sparse rows of a model, by input dtype: of what is stored, or of rows that are made
+    dense, where scikit-learn computes otherwise of sparse ones.
 
     Those that are there, and those that `build` compiles when they are first asked for. Thread-safe.
     """
@@ -95,7 +100,10 @@ class CsrPrograms:
         self._lock = threading.Lock()
 
     def of(self, dtype: str) -> Variant | None:
-        """The program for an input dtype, or that for float64; None if the model has none."""
+        """The program for an input dtype, or that for float64; None if the model has none.
+
+        Raises UnsupportedError for a model that computes of sparse rows what a program does not.
+        """
         if not self._known and not self._pending:
             return None
         if dtype not in self._known and dtype not in self._pending:
@@ -115,6 +123,8 @@ class CsrPrograms:
             return {"sparse_rows": f"made dense some at a time: {self.why_not}"}
         if any(v.info.stored_dense for v in self._known.values()):
             return {"sparse_rows": "made dense by the program, some at a time"}
+        if not all(v.info.stored for v in self._known.values()):
+            return {"sparse_rows": "made dense some at a time, for a program of its own"}
         if self._known:
             return {"sparse_rows": "by the elements that are stored"}
         return {}
@@ -126,7 +136,7 @@ class CsrPrograms:
                 try:
                     self._known[dtype] = self._build(dtype)
                     self._pending.remove(dtype)
-                except UnsupportedError as error:
+                except MadeDense as error:
                     # The model is the same for all dtypes.
                     self.why_not, self._pending = str(error), []
             return self._known.get(dtype)

@@ -6,7 +6,7 @@ such library is imported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,17 @@ from irkit.runtime.host_arrays import refuse_own_types
 from irkit.runtime.strings import places
 from irkit.weights import Array
 
+_NARROW = np.dtype(np.float32)
+_WIDE = ("int32", "int64", "uint32", "uint64")
+
+
+class ColumnsApart(Exception):
+    """A frame has columns of several types, of which the model computes some apart; `types` of all."""
+
+    def __init__(self, types: tuple[str, ...]) -> None:
+        super().__init__(types)
+        self.types = types
+
 
 def is_data_frame(value: Any) -> bool:
     """Whether `value` is a data frame."""
@@ -27,7 +38,8 @@ def is_data_frame(value: Any) -> bool:
 def fitted_columns(info: ModelInfo, value: Any) -> Array:
     """The columns that the model was fitted on, rows×columns, in their common dtype.
 
-    Raises InvalidInputError if a column is missing, out of place, or holds no numbers.
+    Raises InvalidInputError if a column is missing, out of place, or holds no numbers; ColumnsApart if it
+    hangs on their types which program takes them.
     """
     names: list[Any] = list(value.columns)
     if (whole := _whole(info, names, value)) is not None:
@@ -52,9 +64,9 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     for name, column in columns.items():
         if column.dtype.kind != "f":
             refuse_own_types(info, f"column '{name}'", column.dtype)
+    if info.types_apart and (types := _types_apart(columns, wanted)) is not None:
+        raise ColumnsApart(types)
     dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
-    if info.by_name and not info.mixed_floats:
-        _check_one_dtype(columns, dtype)
     dtype = dtype if dtype.kind == "f" or not (of_strings or coded) else np.dtype("f8")
     columns |= coded
     for name in (n for n in looked_at if n in of_strings):
@@ -64,6 +76,21 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     rows = len(next(iter(columns.values())))
     nothing = np.zeros(rows, dtype)
     return np.stack([columns.get(n, nothing).astype(dtype) for n in wanted], axis=1)
+
+
+def _types_apart(columns: Mapping[Any, Array], wanted: Sequence[Any]) -> tuple[str, ...] | None:
+    """NumPy's names of the types of all columns, where float32 stands among others; else None. Columns that
+    are not read, and integers beside which float32 becomes float64, are as float64."""
+    kinds = {column.dtype for column in columns.values()}
+    if _NARROW not in kinds or len(kinds) == 1:
+        return None
+    if halves := [str(n) for n, column in columns.items() if column.dtype == np.float16]:
+        raise InvalidInputError(
+            f"columns {', '.join(halves)} are float16, beside float32: the model would compute them in "
+            "their own type; convert them first"
+        )
+    types = [columns[n].dtype.name if n in columns else "float64" for n in wanted]
+    return tuple("float64" if t in _WIDE else t for t in types)
 
 
 def _whole(info: ModelInfo, names: list[Any], value: Any) -> Array | None:
@@ -132,13 +159,3 @@ def _numbers(column: Any) -> Array:
     ):
         return column.to_numpy(np.float64, na_value=np.nan)
     return np.asarray(column)
-
-
-def _check_one_dtype(columns: dict[Any, Array], dtype: np.dtype[Any]) -> None:
-    """A ColumnTransformer computes each column in its own type: floats must all be of the widest."""
-    odd = [str(n) for n, c in columns.items() if c.dtype.kind == "f" and c.dtype != dtype]
-    if odd:
-        raise InvalidInputError(
-            f"columns {', '.join(odd)} are not {dtype}, as others are: the model would compute them in their "
-            "own type; convert them first"
-        )

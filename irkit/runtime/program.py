@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from irkit.errors import ArtifactError, InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
+from irkit.runtime.column_types import TYPES, TypedPrograms, Types
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
-from irkit.runtime.data_frames import fitted_columns, is_data_frame
+from irkit.runtime.data_frames import ColumnsApart, fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, is_objects, logarithm, numbers_of_objects
 from irkit.runtime.integers import integers_as_floats
@@ -48,8 +50,9 @@ class CompiledProgram:
         pending: Mapping[str, Callable[[], Variant | SizedVariant]] | None = None,
         initial_state: Mapping[str, Any] | None = None,
         csr: CsrPrograms | None = None,
+        typed: TypedPrograms | None = None,
     ) -> None:
-        self._csr = csr or CsrPrograms({})
+        self._csr, self._typed = csr or CsrPrograms({}), typed or TypedPrograms({})
         self._variants = dict(variants)
         self._pending = dict(pending or {})
         self._first = next(iter(variants.values()))
@@ -79,10 +82,10 @@ class CompiledProgram:
             outputs = self._again(inputs)
             if outputs is not None:
                 return outputs
-        inputs = self._plain(inputs)
+        inputs, types = self._read(inputs)
         if self._border is not None:
             return self._border.run(inputs, lambda arrays: self.variant(arrays).run(arrays))
-        return self.variant(inputs).run(inputs)
+        return self.variant(inputs, types).run(inputs)
 
     @cached_property
     def _border(self) -> StringBorder | None:
@@ -102,16 +105,19 @@ class CompiledProgram:
             return None
         return first.again
 
-    def _plain(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """`inputs` with data frames as arrays of the columns that the model was fitted on.
+    def _read(self, inputs: Sequence[Any]) -> tuple[Sequence[Any], Types | None]:
+        """`inputs` as arrays, and the types of a frame's columns, where there is a program for them."""
+        try:
+            return self._plain(inputs, self._first.info), None
+        except ColumnsApart as apart:
+            return self._plain(inputs, replace(self._first.info, types_apart=False)), apart.types
 
-        Strings are numbers then.
-        """
-        info = self._first.info
+    def _plain(self, inputs: Sequence[Any], info: ModelInfo) -> Sequence[Any]:
+        """`inputs` with frames as arrays of the columns that the model was fitted on; strings are numbers."""
         if self._documents is not None:
             return [self._documents.counted(x) for x in inputs]
         if self._text_columns is not None:
-            return [self._text_columns.rows(x) for x in inputs]
+            return [self._text_columns.rows(x, info.types_apart) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
         if info.words:
@@ -145,21 +151,23 @@ class CompiledProgram:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant | SparseRows | CsrRows:
-        """The program of its input dtypes that takes these inputs."""
-        if inputs and is_sparse(inputs[0]):
-            stored = self._csr.of(_name_of(inputs[0].dtype))
-            if stored is not None:
-                return CsrRows(stored)
-            return SparseRows(self._of_dtype(inputs), self._first.info)
-        return self._of_dtype(inputs)
+    def variant(
+        self, inputs: Sequence[Any], types: Types | None = None
+    ) -> Variant | SizedVariant | SparseRows | CsrRows:
+        """The program that takes these inputs, of a frame whose columns had such types."""
+        own = None if types is None else self._typed.of(types)
+        if not inputs or not is_sparse(inputs[0]):
+            return own or self._of_dtype(inputs)
+        own = own or self._csr.of(_name_of(inputs[0].dtype)) or self._of_dtype(inputs)
+        if isinstance(own, Variant) and own.info.stored:
+            return CsrRows(own)
+        return SparseRows(own, self._first.info)
 
     def _of_dtype(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
         if len(self._variants) + len(self._pending) == 1 or not inputs:
             return self._first
         # A torch dtype prints as torch.float32; a data frame has one only as an array.
-        x = inputs[0]
-        x = x if hasattr(x, "dtype") else as_array("0", x)
+        x = inputs[0] if hasattr(inputs[0], "dtype") else as_array("0", inputs[0])
         name = _name_of(x.dtype)
         if name in self._variants or name in self._pending:
             return self._variants.get(name) or self._compiled(name)
@@ -205,8 +213,8 @@ class CompiledProgram:
         results = None if self._again is None else self._again([X])
         variant = self._first
         if results is None:
-            inputs = self._plain([X])
-            variant = self.variant(inputs)
+            inputs, types = self._read([X])
+            variant = self.variant(inputs, types)
             if isinstance(variant, Variant) and isinstance(output, str):
                 results = variant.run_for(inputs, output)
             else:
@@ -334,7 +342,7 @@ class CompiledProgram:
         """
         for name in list(self._pending):
             self._compiled(name)
-        artifacts = {name: v.kept() for name, v in self._variants.items()}
+        artifacts = {n: v.kept() for n, v in {**self._variants, **self._typed.saved()}.items()}
         artifacts |= {
             f"{PREFIX}{name}": v.kept()
             for name, v in self._csr.all().items()
@@ -379,9 +387,14 @@ def load_artifacts(path: Path) -> dict[str, Artifact]:
 def program_of(artifacts: Mapping[str, Artifact], mode: str, where: str) -> CompiledProgram:
     """The program of artifacts by input dtype; the first has its state, which was read from `where`."""
     made = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
-    variants = {name: v for name, v in made.items() if not name.startswith(PREFIX)}
-    stored = {name.removeprefix(PREFIX): v for name, v in made.items() if v.info.stored}
+    variants = {n: v for n, v in made.items() if not n.startswith((PREFIX, TYPES))}
+    typed = TypedPrograms({v.info.types: v for v in made.values() if v.info.types})
+    sparse = {
+        name.removeprefix(PREFIX): v
+        for name, v in made.items()
+        if name.startswith(PREFIX) or (v.info.stored and not v.info.types)
+    }
     first = next(iter(artifacts.values()))
-    program = CompiledProgram(variants, initial_state=first.initial, csr=CsrPrograms(stored))
+    program = CompiledProgram(variants, None, first.initial, CsrPrograms(sparse), typed)
     program.state.restore(first.state, where)
     return program

@@ -26,18 +26,19 @@ class TextColumns:
         self._counters = [(column, Documents(facts)) for column, facts in info.texts]
         self._read = frozenset(column for column, _ in info.texts)
 
-    def rows(self, value: Any) -> Any:
-        """CSR of all that the program reads. Raises InvalidInputError for rows that have it not."""
+    def rows(self, value: Any, apart: bool = False) -> Any:
+        """CSR of all that the program reads. Raises InvalidInputError for rows that have it not; ColumnsApart
+        if types are looked at `apart`."""
         if DOCUMENTS in self._read:
             counts = [documents.counted(value) for _, documents in self._counters]
             return _beside(np.zeros((counts[0].shape[0], 1)), counts)
-        own, texts = self._of_frame(value) if is_data_frame(value) else self._of_rows(value)
+        own, texts = self._of_frame(value, apart) if is_data_frame(value) else self._of_rows(value)
         counts = [
             _counted(documents, *texts[column], len(own)) for column, documents in self._counters
         ]
         return _beside(own, counts)
 
-    def _of_frame(self, value: Any) -> tuple[Array, dict[int, tuple[str, Any]]]:
+    def _of_frame(self, value: Any, apart: bool) -> tuple[Array, dict[int, tuple[str, Any]]]:
         names: list[Any] = list(value.columns)
         wanted = names
         if self._info.columns is not None and all(isinstance(n, str) for n in names):
@@ -49,7 +50,7 @@ class TextColumns:
         # A column may be documents to one step and categories to another.
         words = {column for column, _ in self._info.words}
         skipped = [wanted[c] for c in self._read - words]
-        info = replace(self._info, unused=(*self._info.unused, *skipped))
+        info = replace(self._info, unused=(*self._info.unused, *skipped), types_apart=apart)
         if all(n in info.unused for n in wanted):
             rows = len(np.asarray(value[wanted[min(self._read)]]))
             return np.zeros((rows, len(wanted))), texts

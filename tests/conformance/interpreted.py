@@ -14,7 +14,10 @@ from irkit.dialects.types import numpy_dtype
 from irkit.frontends import import_model
 from irkit.frontends.module import ImportedModel
 from irkit.interp.graph import run_graph
+from irkit.row_forms import RowForm
 from irkit.runtime.batch_border import BatchBorder
+from irkit.runtime.column_types import TypedPrograms
+from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import ModeChoice
 from irkit.runtime.program import CompiledProgram
@@ -79,12 +82,23 @@ def ports(names: Sequence[str], types: Any) -> tuple[Port, ...]:
 def interpreted(model: Any) -> CompiledProgram:
     """A program for both dtypes, made as `irkit.compile` makes them."""
     first = Interpreted(import_model(model, "float64"))
-    if first.info.casts:
-        return CompiledProgram({"float64": first})
+    others = [] if first.info.casts else ["float32"]
+    csr = CsrPrograms({})
+    if first.info.absent == "zero" and not first.info.counts_documents:
+        csr = CsrPrograms({}, lambda dtype: _of_sparse_rows(model, dtype), ["float64", *others])
     return CompiledProgram(
         {"float64": first},
-        {"float32": lambda: Interpreted(import_model(model, "float32"))},
+        {d: lambda d=d: Interpreted(import_model(model, d)) for d in others},
+        csr=csr,
+        typed=TypedPrograms(
+            {}, lambda t: Interpreted(import_model(model, "float64", rows=RowForm(types=t)))
+        ),
     )
+
+
+def _of_sparse_rows(model: Any, dtype: str) -> Interpreted:
+    """Of rows that the host makes dense: only a compiled program has those that are stored."""
+    return Interpreted(import_model(model, dtype, rows=RowForm(sparse=True)))
 
 
 def same(found: Any, want: Any, rtol: float = 0.0, atol: float = 0.0) -> None:

@@ -11,7 +11,17 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn import decomposition, feature_selection, linear_model, naive_bayes, preprocessing, svm
+from sklearn import (
+    compose,
+    decomposition,
+    ensemble,
+    feature_selection,
+    linear_model,
+    naive_bayes,
+    preprocessing,
+    svm,
+    tree,
+)
 from sklearn import pipeline as pipelines
 from sklearn.feature_extraction import text
 
@@ -19,13 +29,15 @@ import irkit
 from irkit.driver.compiler.csr import csr_model
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends import import_model
+from irkit.row_forms import RowForm
 from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.program import CompiledProgram
-from tests.conformance.interpreted import METHODS, Interpreted, same
+from tests.conformance.interpreted import METHODS, Interpreted, interpreted, same
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 pipe: Any = vars(pipelines)["make_pipeline"]
 scalers: Any = preprocessing
+union: Any = pipelines.FeatureUnion
 sparse: Any = scipy.sparse
 words: Any = text
 CHI2: Any = vars(feature_selection)["chi2"]
@@ -95,7 +107,7 @@ def by_storage(model: Any) -> CompiledProgram:
     other way."""
     dense = Interpreted(import_model(model, "float64"))
     stored = {
-        dtype: Interpreted(csr_model(import_model(model, dtype)))
+        dtype: Interpreted(csr_model(import_model(model, dtype, rows=RowForm(sparse=True))))
         for dtype in ("float64", "float32")
     }
     return CompiledProgram({"float64": dense}, csr=CsrPrograms(stored))
@@ -220,8 +232,80 @@ def test_matrices_that_are_none() -> None:
 
 def test_what_is_made_dense_says_so() -> None:
     x = rows()
-    model: Any = scalers.MaxAbsScaler().fit(x)
+    grown: Any = ensemble.RandomForestClassifier(3, random_state=0)
+    model = grown.fit(x, targets(x))
     program = irkit.compile(model, "cpu", dtype="float64")
-    same(program.transform(x), model.transform(x), 1e-9)
+    same(program.predict_proba(x), model.predict_proba(x))
     assert program.report()["sparse_rows"].startswith("made dense some at a time: ")
-    assert "rows that are themselves a result" in program.report()["sparse_rows"]
+    assert "trees look at any column" in program.report()["sparse_rows"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        scalers.MaxAbsScaler(),
+        scalers.StandardScaler(with_mean=False),
+        scalers.RobustScaler(with_centering=False),
+        scalers.Normalizer("max"),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_scalers_have_the_bits_that_they_have_of_sparse_rows(step: Any, dtype: str) -> None:
+    """scikit-learn multiplies by reciprocals there, of which trees see another last bit."""
+    x = 3.7 * rows()
+    x.data[1::5] += 0.0137
+    x = sparse.csr_matrix(x.astype(dtype))
+    single: Any = union([("one", step), ("same", pipe(step, "passthrough"))])
+    picked: Any = compose.ColumnTransformer([("some", step, [3, 1, 7])], remainder="passthrough")
+    for model in (step, single, picked):
+        program: Any = interpreted(model.fit(x))
+        same(program.transform(x), model.transform(x))
+        if model is not picked:  # of which scikit-learn then has no answer
+            same(program.transform(x.toarray()), model.transform(x.toarray()), 1e-6)
+    grown: Any = pipe(step, tree.DecisionTreeClassifier(random_state=0)).fit(x, targets(x))
+    seen = step.fit(x).transform(x)
+    cuts = grown[-1].tree_
+    for node in range(cuts.node_count):
+        # Thresholds that rows are exactly on.
+        if cuts.feature[node] >= 0:
+            held = seen[:, [int(cuts.feature[node])]].toarray()
+            cuts.threshold[node] = np.median(held[held != 0])
+    same(interpreted(grown).predict_proba(x), grown.predict_proba(x))
+
+
+def test_scalers_of_sparse_rows_are_saved(tmp_path: Path) -> None:
+    x = 3.7 * rows()
+    model: Any = scalers.MaxAbsScaler().fit(x)
+    program = irkit.compile(model, "cpu", dtype="float64", mode="serial")
+    same(program.transform(x), model.transform(x))
+    assert program.report()["sparse_rows"].endswith("for a program of its own")
+    program.save(tmp_path / "model")
+    loaded = irkit.load(tmp_path / "model")
+    same(loaded.transform(x), model.transform(x))
+    same(loaded.transform(x.toarray()), model.transform(x.toarray()))
+
+
+def test_what_of_sparse_rows_is_otherwise_is_refused_however_deep() -> None:
+    x = abs(rows())
+    quantiles: Any = scalers.QuantileTransformer(n_quantiles=5)
+    model = union([("one", pipe(quantiles))]).fit(x)
+    with pytest.raises(UnsupportedError, match=r"QuantileTransformer.* leaves what is absent at 0"):
+        interpreted(model).transform(x)
+    behind: Any = pipe(decomposition.TruncatedSVD(2, random_state=0), quantiles)
+    made = union([("one", behind)]).fit(x)
+    same(interpreted(made).transform(x), made.transform(x), 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("kind", [svm.SVC, svm.NuSVR, svm.OneClassSVM])
+def test_machines_that_were_fitted_on_dense_rows_take_no_others(kind: Any) -> None:
+    x = rows()
+    model: Any = kind().fit(x.toarray(), targets(x))
+    with pytest.raises(ValueError, match="trained on dense data"):
+        model.predict(x)
+    program: Any = interpreted(model)
+    with pytest.raises(UnsupportedError, match="was fitted on dense rows"):
+        program.predict(x)
+    same(program.predict(x.toarray()), model.predict(x.toarray()), 1e-9)
+    fitted = kind().fit(x, targets(x))
+    same(interpreted(fitted).predict(x), fitted.predict(x), 1e-9)

@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.frontends import import_model
-from tests.conformance.interpreted import METHODS, compare, interpreted
+from tests.conformance.interpreted import METHODS, compare, interpreted, same
 from tests.conformance.sklearn_models import data, with_gaps
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -90,6 +90,12 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "calibrated_isotonic": lambda: CalibratedClassifierCV(logistic(), cv=2, method="isotonic"),
     "calibrated_one": lambda: CalibratedClassifierCV(SVC(), cv=2, ensemble=False),
     "calibrated_temperature": lambda: CalibratedClassifierCV(tree(), cv=2, method="temperature"),
+    "calibrated_temperature_margins": lambda: CalibratedClassifierCV(
+        logistic(), cv=2, method="temperature"
+    ),
+    "calibrated_temperature_votes": lambda: CalibratedClassifierCV(
+        SVC(), cv=2, method="temperature", ensemble=False
+    ),
     "codes": lambda: multiclass.OutputCodeClassifier(logistic(), random_state=0),
     "dummy": DummyClassifier,
     "dummy_frequent": lambda: DummyClassifier(strategy="most_frequent"),
@@ -277,10 +283,6 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda x, y: DummyClassifier(strategy="uniform").fit(x, y),
         "parameter strategy='uniform', which draws at random",
     ),
-    "temperature": (
-        lambda x, y: CalibratedClassifierCV(logistic(), cv=2, method="temperature").fit(x, y),
-        "parameter method='temperature' over margins",
-    ),
     "refit": (
         lambda x, y: GridSearchCV(logistic(), {"C": [1]}, cv=2, refit=False).fit(x, y),
         "GridSearchCV without best_estimator_",
@@ -296,6 +298,21 @@ def test_refused_by_name(case: str) -> None:
         import_model(model, "float64")
     assert len(caught.value.missing) == 1
     assert reason in caught.value.missing[0]
+
+
+def test_margins_that_look_like_probabilities() -> None:
+    """scikit-learn looks at all rows of a batch to say whether scores are margins."""
+    x, y = rows("wine")
+    model: Any = CalibratedClassifierCV(logistic(), cv=2, method="temperature").fit(x, y)
+    for part in model.calibrated_classifiers_:
+        part.estimator.coef_[:], part.estimator.intercept_[:] = 0, 1 / 3
+        part.estimator.coef_[0, 0] = 1
+    x = x[:4].copy()
+    x[:, 0] = 3
+    same(interpreted(model).predict_proba(x), model.predict_proba(x), 1e-9)
+    x[1, 0] = 0
+    with pytest.raises(InvalidInputError, match="row 1: margins between 0 and 1 whose sum is 1"):
+        interpreted(model).predict_proba(x)
 
 
 def test_members_without_the_method_and_unfitted_ones() -> None:

@@ -30,6 +30,7 @@ COMMON = {
     "ranks",
     "remarks",
     "rewriting",
+    "row_forms",
     "row_ranges",
     "scaled_rows",
 }

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
-from irkit.driver.compiler.csr import csr_model
+from irkit.driver.compiler.csr import csr_model, of_sparse_rows
 from irkit.driver.compiler.declared_state import declare_state, has_state
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
 from irkit.driver.compiler.known_files import note_of
@@ -24,6 +24,8 @@ from irkit.driver.flags import check_flags
 from irkit.driver.pipelines.collecting import seldom_collected
 from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
+from irkit.row_forms import PLAIN, RowForm
+from irkit.runtime.column_types import TypedPrograms
 from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
@@ -50,9 +52,9 @@ class Arithmetic:
 
 
 class Builder(Protocol):
-    """Compiles a model for an input dtype; with `stored`, for rows of CSR matrices."""
+    """Compiles a model for an input dtype, and rows of a form; sparse ones are CSR matrices."""
 
-    def __call__(self, dtype: str, stored: bool = False) -> Variant | SizedVariant:
+    def __call__(self, dtype: str, rows: RowForm = PLAIN) -> Variant | SizedVariant:
         """The program. Raises UnsupportedError."""
         ...
 
@@ -151,7 +153,8 @@ def compile_model(
         n: (lambda n=n: build(n)) for n in names[1:]
     }
     csr = _csr_programs(first, made, build, batch, target_of(chosen) == "cuda")
-    return CompiledProgram({names[0]: first}, pending, initial_state, csr)
+    typed = TypedPrograms({}, lambda types: build("float64", RowForm(types=types)))
+    return CompiledProgram({names[0]: first}, pending, initial_state, csr, typed)
 
 
 def _csr_programs(
@@ -172,7 +175,7 @@ def _csr_programs(
         return CsrPrograms({})
 
     def of_stored(dtype: str) -> Variant:
-        made = build(dtype, True)
+        made = build(dtype, RowForm(sparse=True))
         assert isinstance(made, Variant)
         return made
 
@@ -221,14 +224,19 @@ def _same_for_all(variant: Variant | SizedVariant) -> bool:
     return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
 
-def _read(
-    found: ImportedModel | SizedModel, stored: bool, on_gpu: bool
+def _of_rows(
+    read: Callable[[RowForm], ImportedModel | SizedModel], rows: RowForm, on_gpu: bool
 ) -> ImportedModel | SizedModel:
-    """A model that was read, for rows of CSR matrices where they are `stored`, or are so whatever comes."""
-    if isinstance(found, SizedModel):
+    """The model for rows of a form, as they will come to its program."""
+    if rows.sparse:
+        return of_sparse_rows(read(rows), lambda: read(PLAIN), on_gpu)
+    return _counts_stored(read(rows), on_gpu)
+
+
+def _counts_stored(found: ImportedModel | SizedModel, on_gpu: bool) -> ImportedModel | SizedModel:
+    """A model that was read, by what its rows store where they are counts of words."""
+    if isinstance(found, SizedModel) or not found.info.counts_documents:
         return found
-    if not found.info.counts_documents:
-        return csr_model(found, on_gpu) if stored else found
     # Its rows are counts of words: it has no others.
     try:
         return csr_model(found, on_gpu)
@@ -260,18 +268,22 @@ def _builder(
         bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
         return Variant(artifact, mode, absent_device(artifact, mode))
 
-    def build(dtype: str, stored: bool = False) -> Variant | SizedVariant:
+    def build(dtype: str, rows: RowForm = PLAIN) -> Variant | SizedVariant:
         # What is measured hangs on more than its arguments.
         noted = cache and not plan.measure
         settings = (plan, dtype, batch, fixed, arithmetic, state)
         with ONE_BUILDER, seldom_collected(), none_left_over(), ProgressBar(progress) as bar:
             bar.stage("reading the model")
-            note = note_of(model, settings) if noted and not stored else None
+            note = note_of(model, settings) if noted and rows == PLAIN else None
             known = note.artifact() if note is not None else None
             if known is not None:
                 return loaded(known, bar)
             on_gpu = target_of(plan.device) == "cuda"
-            found = _read(read_for_batch(model, dtype, batch, fixed), stored, on_gpu)
+
+            def read(form: RowForm) -> ImportedModel | SizedModel:
+                return read_for_batch(model, dtype, batch, {**fixed, "rows": form})
+
+            found = _of_rows(read, rows, on_gpu)
             if not isinstance(found, SizedModel):
                 artifact = built(found, bar)
                 if note is not None:

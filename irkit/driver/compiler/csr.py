@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
@@ -14,8 +15,10 @@ from irkit.driver.pipelines.specification import build_pipeline
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
 from irkit.model_info import ModelInfo
+from irkit.runtime.csr_rows import MadeDense
 
 if TYPE_CHECKING:
+    from irkit.driver.compiler.batch import SizedModel
     from irkit.frontends.module import ImportedModel
 
 PASSES = "canonicalize,cse,dce,rows-to-csr,dce"
@@ -43,6 +46,30 @@ def csr_model(imported: ImportedModel, on_gpu: bool = False) -> ImportedModel:
         if not imported.info.absent:
             raise
     return _converted(imported, DENSE)
+
+
+def of_sparse_rows(
+    found: ImportedModel | SizedModel,
+    dense: Callable[[], ImportedModel | SizedModel],
+    on_gpu: bool,
+) -> ImportedModel | SizedModel:
+    """`found`, read for sparse rows, by what these have stored; else as it is, for rows that the
+    host makes dense.
+
+    Raises MadeDense where that is what the model is for `dense` rows, too.
+    """
+    from irkit.frontends.module import ImportedModel
+
+    if not isinstance(found, ImportedModel):
+        return found
+    try:
+        return csr_model(found, on_gpu)
+    except UnsupportedError as error:
+        other = dense()
+        # Weights have names by what they are.
+        if isinstance(other, ImportedModel) and str(other.module) == str(found.module):
+            raise MadeDense(str(error)) from None
+        return found
 
 
 def _of_stored(imported: ImportedModel) -> ImportedModel:

@@ -49,7 +49,7 @@ def parse(text: str, name: str = "<module>") -> ModuleOp:
 
 def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
     """The graph-level module of any model that `compile_model` takes, `fixed` being its `shapes`, `constants`
-    and `batch`. Of these a module that is none of ONNX is left as it is by `batch`."""
+    `batch` and `rows`. Of these a module that is none of ONNX is left as it is by the last two."""
     from irkit.frontends import import_model
     from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 

@@ -16,7 +16,7 @@ from xdsl.dialects.utils import FastMathFlag
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
-from irkit.frontends.sklearn import documents, histogram, labels
+from irkit.frontends.sklearn import documents, labels
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
@@ -37,7 +37,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.consistency import check_lengths, check_trees
 from irkit.frontends.sklearn.forms import Form
-from irkit.frontends.sklearn.frames import categories_of, names_of, why_no_categories
+from irkit.frontends.sklearn.frames import categories_of, names_of, reads_apart, why_no_categories
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 from irkit.frontends.sklearn.own_types import counted_type, own_types, why_no_codes
@@ -46,13 +46,15 @@ from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.frontends.sklearn.sparsity import form_after
 from irkit.frontends.sklearn.texts import Texts, texts_of
 from irkit.model_info import ModelInfo
+from irkit.row_forms import PLAIN, RowForm
 
 DTYPES = ("float32", "float64")
 __all__ = ["COMPOSITIONS", "PREDICTORS", "TRANSFORMERS", "import_sklearn"]
 
 
-def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
-    """The graph-level module of a fitted estimator or Pipeline, for rows×features of `dtype`.
+def import_sklearn(model: Any, dtype: str = "float64", rows: RowForm = PLAIN) -> ImportedModel:
+    """The graph-level module of a fitted estimator or Pipeline, for rows×features of `dtype`, in the
+    arithmetic that scikit-learn has for `rows`: absent elements of sparse ones are 0 here too.
 
     Raises UnsupportedError listing every unsupported step and parameter, InvalidModelError if a step
     is not fitted, or what was fitted cannot be read.
@@ -62,11 +64,12 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
             f"scikit-learn input of dtype {dtype}; accepted: {', '.join(DTYPES)}"
         )
     with reading(model):
-        labels_alone = kind_of(model) in LABEL_ENCODERS
-        return (_import_labels if labels_alone else _import_rows)(model, dtype)
+        if kind_of(model) in LABEL_ENCODERS:
+            return _import_labels(model, dtype)
+        return _import_rows(model, dtype, rows)
 
 
-def _import_rows(model: Any, dtype: str) -> ImportedModel:
+def _import_rows(model: Any, dtype: str, rows: RowForm) -> ImportedModel:
     head, steps = documents.split(pipeline_steps(model))
     _check(model, head, steps)
     narrow = head is not None and np.dtype(head.dtype) == np.float32
@@ -93,17 +96,23 @@ def _import_rows(model: Any, dtype: str) -> ImportedModel:
         texts.place(importer)
         x = importer.columns(x, range(features))
     nan, infinite = accepted([step for _, step in steps])
-    importer.known[x] = Values(nan, infinite)
+    known = Values(nan, infinite)
+    if rows.sparse and sparse.get("absent") == "zero" and not importer.is_sparse(x):
+        # The host sees to what is refused of matrices alone.
+        known = Values(nan and sparse.get("sparse_nan", True), infinite)
+        importer.forms[x] = Form.UNCLEAR if sparse.get("sparse_zeros", True) else Form.ZERO_FREE
+    importer.known[x] = known
     importer.words.sources[x] = tuple(range(features))
+    importer.types.update({x: rows.types} if rows.types else {})
     scaled = _scaled([step for _, step in steps])
     for _, step in steps[:-1]:
         x = transform(importer, step, x)
         if scaled:
             # The host's bound `largest` sees to it.
-            importer.known[x] = Values(nan, False)
+            importer.known[x] = Values(known.nan, False)
     if scaled and entry is not None and entry.trees:
         x = importer.cast(x, np.float32)
-        importer.known[x] = Values(nan, infinite)
+        importer.known[x] = known
     outputs = last(importer, final, x)
     if head is not None and (counts := counted_type(head, steps)) is not None:
         # Of a predictor there are none: what it makes are floats.
@@ -129,7 +138,8 @@ def _import_rows(model: Any, dtype: str) -> ImportedModel:
         by_name=by_name,
         unused=unused,
         unread=() if used is None else tuple(i for i in range(features) if i not in used),
-        mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
+        types_apart=head is None and reads_apart(steps),
+        types=rows.types,
         words=importer.words.table(),
         categories=None if head is not None else categories_of(steps),
         na_words=tuple(sorted(importer.words.with_na)),

@@ -9,11 +9,13 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
+    AbsOp,
     AndOp,
     CastOp,
     GatherOp,
     LogOp,
     NegOp,
+    OrOp,
     ReshapeOp,
     SigmoidOp,
     SoftmaxOp,
@@ -21,7 +23,14 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.types import DYNAMIC
 from irkit.frontends.sklearn.ensembles import total
-from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
+from irkit.frontends.sklearn.importer import (
+    Importer,
+    Outputs,
+    Predictor,
+    Transformer,
+    element,
+    kind_of,
+)
 from irkit.frontends.sklearn.interpolation import interpolated
 from irkit.frontends.sklearn.outputs import classifier, largest, normalised, regressor, two_columns
 from irkit.frontends.sklearn.responses import as_columns, numbers_of, outputs_on, placed, value
@@ -78,6 +87,8 @@ def _tempered(importer: Importer, step: Any, scores: SSAValue, margins: bool) ->
     """softmax(beta * logits): margins as they are, or logarithms of probabilities."""
     if importer.width(scores) > 1:
         logits = scores
+        if margins:
+            _require_margins(importer, scores)
     elif margins:
         logits = importer.concat([importer.builder(NegOp, scores), scores])
     else:
@@ -102,12 +113,23 @@ def _require_probabilities(importer: Importer, scores: SSAValue) -> None:
     )
 
 
-def _why_not_calibrated(step: Any) -> list[str]:
-    several = len(step.classes_) > 2
-    for one in step.calibrated_classifiers_:
-        if step.method == "temperature" and several and hasattr(one.estimator, "decision_function"):
-            return ["parameter method='temperature' over margins of more than two classes"]
-    return []
+def _require_margins(importer: Importer, scores: SSAValue) -> None:
+    """Refuse rows of margins that look like probabilities: scikit-learn takes a batch of such for them."""
+    build = importer.builder
+    within = build(
+        AndOp,
+        importer.compare(scores, "ge", [0.0], "zero"),
+        importer.compare(scores, "le", [1.0], "one"),
+    )
+    every = importer.reduce("min", build(CastOp, within, to=element(np.float64)))
+    total_of = importer.reduce("sum", importer.cast(scores, np.float64))
+    off = build(AbsOp, importer.sub(total_of, [1.0], "one"))
+    # Twice what scikit-learn takes for rounding.
+    importer.require(
+        build(OrOp, importer.compare(every, "lt", [0.5]), importer.compare(off, "gt", [2e-5])),
+        "margins between 0 and 1 whose sum is 1 reach CalibratedClassifierCV with method='temperature', "
+        "which takes a batch of these alone for probabilities",
+    )
 
 
 def _calibrated_members(step: Any) -> list[tuple[str, Any]]:
@@ -238,9 +260,7 @@ def _why_not_constant(step: Any) -> list[str]:
 
 
 PREDICTORS: dict[str, Predictor] = {
-    "CalibratedClassifierCV": Predictor(
-        _calibrated, why_not_fitted=_why_not_calibrated, members=_calibrated_members
-    ),
+    "CalibratedClassifierCV": Predictor(_calibrated, members=_calibrated_members),
     "DummyClassifier": Predictor(_dummy_classifier, why_not_fitted=_why_not_constant),
     "DummyRegressor": Predictor(_dummy_regressor),
     "FixedThresholdClassifier": Predictor(_cut, why_not_fitted=_why_no_cut, members=_inner),

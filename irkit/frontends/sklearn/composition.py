@@ -11,6 +11,7 @@ from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import refused_labels
 from irkit.frontends.sklearn import (
     boosters,
+    column_types,
     columns,
     documents,
     encoders,
@@ -241,7 +242,7 @@ def _as_numbers(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAValue:
     _check_width(importer, step, x)
-    x = _as_numbers(importer, step, x)
+    frame, x = x, column_types.as_given(importer, step, _as_numbers(importer, step, x))
     nan, infinite = accepts(step)
     importer.require_finite(x, type(step).__name__, nan, infinite)
     known = importer.known.get(x, Values())
@@ -252,6 +253,7 @@ def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAV
         raise UnsupportedError(f"{type(step).__name__} {reason}")
     with reading(step):
         y = entry.build(importer, step, x)
+    column_types.types_after(importer, step, frame, y)
     if y is not x:
         importer.forms[y] = form_after(kind_of(step), step, given)
         importer.known[y] = Values(
@@ -285,7 +287,7 @@ def _side_by_side(
             importer.words.read_as_numbers(y, f"transformer_weights of {name}")
             y = _weighed(importer, y, weight)
         made.append(y)
-    wide = importer.concat(made)
+    wide = column_types.side_by_side(importer, made)
     kinds = ("passthrough" if does_nothing(part) else kind_of(part) for _, part, _ in parts)
     importer.words.beside(made, kinds, wide)
     known = [importer.known.get(y, Values()) for y in made]
@@ -296,6 +298,11 @@ def _side_by_side(
 
 
 def _weighed(importer: Importer, y: SSAValue, weight: float) -> SSAValue:
+    if y in importer.types:
+        whole = [t for t in importer.types[y] if t != "bool"] if isinstance(weight, int) else []
+        return column_types.function_by_column(
+            importer, y, lambda part: importer.mul(part, [weight], "weight"), whole
+        )
     form = importer.forms.get(y)
     # What is stored is a 0 then.
     form = Form.UNCLEAR if form is not None and weight == 0 else form
@@ -314,7 +321,8 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
     _check_width(importer, step, x)
     name, (nan, infinite) = kind_of(step), accepts(step)
-    x = x if name in HANDED_ON else _as_numbers(importer, step, x)
+    if name not in HANDED_ON:
+        x = column_types.as_given(importer, step, _as_numbers(importer, step, x))
     if name not in histogram.PREDICTORS and name not in HANDED_ON:
         importer.words.read_as_numbers(x, name)
     if entry.trees:

@@ -22,6 +22,7 @@ from irkit.dialects.graph import (
     WhereOp,
 )
 from irkit.errors import UnsupportedError
+from irkit.frontends.sklearn.column_types import side_by_side
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
 from irkit.frontends.sklearn.outputs import classifier, largest, regressor
 from irkit.frontends.sklearn.responses import (
@@ -251,7 +252,7 @@ def _stacked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         parts.append(columns)
     if step.passthrough:
         importer.words.read_as_numbers(x, "passthrough")
-    return importer.concat([*parts, x] if step.passthrough else parts)
+    return side_by_side(importer, [*parts, x] if step.passthrough else parts)
 
 
 def _stacking_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:

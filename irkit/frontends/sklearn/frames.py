@@ -23,6 +23,24 @@ from irkit.model_info import BY_ORDER, Categories
 Steps = Sequence[tuple[str, Any]]
 
 
+def reads_apart(steps: Steps) -> bool:
+    """Whether steps one after another compute columns of a frame in other types than that of all of it."""
+    for _, step in steps:
+        match kind_of(step):
+            case "FunctionTransformer" if step.func is None and not step.validate:
+                continue
+            case "FunctionTransformer":
+                return not step.validate
+            case "FeatureUnion":
+                parts = members(step, fitted=True)
+            case kind if kind in HANDED_ON:
+                parts = estimators_within(step)
+            case kind:
+                return kind == "ColumnTransformer"
+        return any(reads_apart(pipeline_steps(part)) for _, part in parts)
+    return False
+
+
 class _Reader(NamedTuple):
     """A step that reads columns; `whole`: those of the frame that the model is given, all and as they come.
     `categories`: by which it numbers columns itself."""

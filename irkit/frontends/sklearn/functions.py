@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.graph.base import GraphOp
 from irkit.errors import UnsupportedError
+from irkit.frontends.sklearn.column_types import function_by_column
 from irkit.frontends.sklearn.importer import Importer, Transformer
 
 Function = Callable[[Importer, SSAValue], SSAValue]
@@ -156,7 +157,22 @@ def _function(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
             f"FunctionTransformer of {step.func.__name__} over booleans, of which NumPy makes numbers of "
             "a type of their own"
         )
-    return known_functions()[step.func](importer, x)
+    function = known_functions()[step.func]
+    if x not in importer.types:
+        return function(importer, x)
+    whole = [t for t in dict.fromkeys(importer.types[x]) if _keeps(step.func, t)]
+    return function_by_column(importer, x, partial(function, importer), whole)
+
+
+def _keeps(function: np.ufunc, dtype: str) -> bool:
+    """Whether a function makes of integers such ones."""
+    try:
+        return (
+            np.dtype(dtype).kind != "f"
+            and function.resolve_dtypes((np.dtype(dtype), None))[-1] == dtype
+        )
+    except TypeError:  # of which it has no meaning
+        return False
 
 
 def _why_not(step: Any) -> list[str]:

@@ -96,6 +96,8 @@ class Importer:
     """Which column of the program the counts of a vectorizer begin at, by its `id` and its sources."""
     forms: dict[SSAValue, Form] = field(default_factory=dict[SSAValue, Form])
     """Values that scikit-learn has as sparse matrices; all others are dense."""
+    types: dict[SSAValue, tuple[str, ...]] = field(default_factory=dict[SSAValue, tuple[str, ...]])
+    """Types of the columns of values that scikit-learn has as data frames of several; float64 here."""
     approximate: bool = True
     """Whether functions may be computed in vector registers, as NumPy does; native libraries ask C's."""
     any_scores: bool = False
@@ -213,6 +215,8 @@ class Importer:
             return x
         y = self.builder(GatherOp, x, self.builder.constant(picked, "columns"), axis=1)
         self.words.picked(x, y, picked.tolist())
+        if x in self.types:
+            self.types[y] = tuple(self.types[x][c] for c in picked.tolist())
         return self.of_form(y, self.forms.get(x))
 
     def concat(self, parts: Sequence[SSAValue]) -> SSAValue:

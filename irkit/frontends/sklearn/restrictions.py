@@ -39,7 +39,6 @@ RESTRICTIONS: Mapping[str, str] = {
     "AdditiveChi2Sampler": "sparse rows that store a 0, or where it is not the first step",
     "AffinityPropagation": "affinity='precomputed'",
     "BernoulliNB": _WEIGHTS,
-    "CalibratedClassifierCV": "method='temperature' over margins of several classes",
     "ClassifierChain": "labels that are no numbers, or more than two of them",
     "ComplementNB": _WEIGHTS,
     "CountVectorizer": _DOCUMENTS,

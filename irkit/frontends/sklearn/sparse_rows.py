@@ -12,21 +12,20 @@ from irkit.frontends.sklearn.composition import (
     members,
     pipeline_steps,
 )
+from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import kind_of
+from irkit.frontends.sklearn.sparsity import form_after
 
-_DENSE = (
-    "IncrementalPCA",
-    "Nystroem",
-    "PCA",
-    "RBFSampler",
-    "TruncatedSVD",
-)
-"""Steps that make dense rows of sparse ones."""
 _OF_ALL_STORED = {
     "AdditiveChi2Sampler": "AdditiveChi2Sampler",
     "TfidfTransformer": "TfidfTransformer with sublinear_tf",
 }
 """Steps that take logarithms of all that a sparse matrix stores."""
+_OTHERWISE = {
+    "NMF": "takes all rows of a batch at once",
+    "QuantileTransformer": "leaves what is absent at 0, and moves a 0 that is there",
+}
+"""Steps that do otherwise with sparse rows than a program does, and what."""
 _FLOATS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "StandardScaler")
 """Steps that make float64 of integers."""
 
@@ -36,16 +35,16 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
 
     `counted`: the rows are counts of words, of which none that is stored is 0.
     """
-    before = next((n for n, (_, s) in enumerate(steps) if kind_of(s) in _DENSE), len(steps))
+    before = next((n for n, (_, s) in enumerate(steps) if _makes_dense(s)), len(steps))
     seen = steps[: before + 1]
     for name, step in seen:
         if not step.__sklearn_tags__().input_tags.sparse:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
-        if kind_of(step) == "QuantileTransformer":
-            reason = f"step '{name}' (QuantileTransformer) leaves what is absent at 0"
-            return {"dense_only": f"{reason}, and moves a 0 that is there"}
-        if kind_of(step) == "NMF":
-            return {"dense_only": f"step '{name}' (NMF) takes all rows of a batch at once"}
+        if getattr(step, "_sparse", True) is False:
+            return {"dense_only": f"step '{name}' ({kind_of(step)}) was fitted on dense rows"}
+        for kind, does in _OTHERWISE.items():
+            if _meets([("", step)], kind):
+                return {"dense_only": f"step '{name}' ({kind}) {does}"}
         first = step is steps[0][1] and kind_of(step) in _OF_ALL_STORED
         if _logarithms(step) and not counted and not first:
             what = _OF_ALL_STORED.get(kind_of(step), "logarithms within")
@@ -83,6 +82,21 @@ def _asks(model: Any, asked: tuple[str, ...]) -> bool:
     """Whether an estimator of one of the kinds stands anywhere in a fitted model."""
     parts = _parts(model)
     return kind_of(answering(model)) in asked or any(_asks(part, asked) for _, part in parts)
+
+
+def _makes_dense(step: Any) -> bool:
+    """Whether a step makes dense rows of sparse ones."""
+    return form_after(kind_of(step), step, Form.UNCLEAR) is Form.DENSE
+
+
+def _meets(steps: list[tuple[str, Any]], kind: str) -> bool:
+    """Whether an estimator of a kind is given sparse rows where steps one after another are."""
+    for _, step in steps:
+        if kind_of(step) == kind or any(_meets(pipeline_steps(p), kind) for _, p in _parts(step)):
+            return True
+        if _makes_dense(step):
+            return False
+    return False
 
 
 def _parts(model: Any) -> list[tuple[str, Any]]:

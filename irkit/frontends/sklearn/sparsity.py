@@ -18,16 +18,10 @@ if TYPE_CHECKING:
 
 
 _TO_DENSE = (
-    "FactorAnalysis",
-    "IncrementalPCA",
-    "KernelPCA",
-    "NMF",
-    "Nystroem",
-    "PCA",
-    "PolynomialCountSketch",
-    "RBFSampler",
-    "TruncatedSVD",
-)
+    "BernoulliRBM", "Birch", "BisectingKMeans", "FactorAnalysis", "GaussianRandomProjection",
+    "IncrementalPCA", "Isomap", "KMeans", "KernelPCA", "MiniBatchKMeans", "NMF", "Nystroem", "PCA",
+    "PolynomialCountSketch", "RBFSampler", "StackingRegressor", "TruncatedSVD", "VotingRegressor",
+)  # fmt: skip
 """Steps that make dense rows of sparse ones."""
 _KEEPING = (
     *SELECTORS,
@@ -58,6 +52,8 @@ def form_after(kind: str, step: Any, given: Form) -> Form:
         return Form.UNCLEAR
     if kind == "MissingIndicator" and step.sparse is True:
         return Form.UNCLEAR
+    if kind == "ColumnTransformer" and not step.sparse_output_:
+        return Form.DENSE
     if given is Form.DENSE or kind in _TO_DENSE:
         return Form.DENSE
     if kind == "Binarizer":
