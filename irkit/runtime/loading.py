@@ -20,6 +20,7 @@ from irkit.runtime import code_store, machine_code
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.forms import Form, form_of
 from irkit.runtime.function_code import Functions, functions_of, known_functions, made_functions
+from irkit.runtime.intrinsics.engine import forget_functions
 from irkit.runtime.machine_code import RKernelCode
 from irkit.runtime.side_by_side import Request, compile_units
 from irkit.runtime.units import Parts, Unit, key_of, parts_of
@@ -189,7 +190,10 @@ def _compile(
     if walkers:
         length = _WALKERS_LENGTH * len(walkers)
         requests.append(Request("the walkers", "cpu functions", (walkers,), length))
-    compile_units(requests, done, expected=len(missing))
+    try:
+        compile_units(requests, done, expected=len(missing))
+    finally:
+        forget_functions()
     return of_walkers[0] if of_walkers else None
 
 

@@ -73,7 +73,7 @@ def lowered_for_gpu() -> list[str]:
 
 
 def lowered_for_cpu() -> list[str]:
-    return [_unnumbered(text) for text in engine.lowered(CPU_UNIT, "some_unit")]
+    return [_unnumbered(text) for text in engine.lowered(CPU_UNIT, {})]
 
 
 def _unnumbered(text: str) -> str:
