@@ -190,8 +190,10 @@ def _compile(
     if walkers:
         length = _WALKERS_LENGTH * len(walkers)
         requests.append(Request("the walkers", "cpu functions", (walkers,), length))
+    # No process is started for walkers alone.
+    expected = len(missing) - (1 if walkers else 0)
     try:
-        compile_units(requests, done, expected=len(missing))
+        compile_units(requests, done, expected=expected)
     finally:
         forget_functions()
     return of_walkers[0] if of_walkers else None

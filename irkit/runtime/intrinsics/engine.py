@@ -189,11 +189,11 @@ def _names_behind(header: str) -> dict[str, Any]:
     return _Known.names
 
 
-@global_compiler_lock
 def forget_functions() -> None:
     """Drop what `lowered` knows."""
-    # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
-    _Known.names.clear()
+    with global_compiler_lock:
+        # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
+        _Known.names.clear()
 
 
 @global_compiler_lock
