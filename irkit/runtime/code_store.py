@@ -19,7 +19,15 @@ from irkit.runtime.program_files import write_atomically
 
 LIMIT_BYTES = 1 << 30
 _RUNTIME = Path(__file__).parent
-_PACKERS = ("code_store", "forms", "function_code", "machine_code", "units", "cuda/unit_code")
+_PACKERS = (
+    "code_store",
+    "form_functions",
+    "forms",
+    "function_code",
+    "machine_code",
+    "units",
+    "cuda/unit_code",
+)
 
 
 def folder() -> Path | None:

@@ -21,6 +21,7 @@ from irkit.runtime.fewer_collections import fewer_collections
 STEPS = {
     "cpu": ("irkit.runtime.machine_code", "lower"),
     "cpu code": ("irkit.runtime.machine_code", "code_of"),
+    "cpu functions": ("irkit.runtime.function_code", "payload"),
     "cuda": ("irkit.runtime.cuda.unit_code", "lower"),
     "cuda entries": ("irkit.runtime.cuda.entry_code", "lower_entries"),
 }

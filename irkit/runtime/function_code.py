@@ -49,29 +49,43 @@ _loaded: WeakValueDictionary[str, Functions] = WeakValueDictionary()
 
 def functions_of(text: str) -> Functions:
     """The compiled functions of a module's text, each of one signature: from memory, disk, or made."""
-    key = key_of(text, context() + b" functions")
+    return known_functions(text) or made_functions(text, payload(text))
+
+
+def known_functions(text: str) -> Functions | None:
+    """The compiled functions of a text from memory or disk; None where they are to be made."""
+    key = _key(text)
     with _loading:
         known = _loaded.get(key)
-        if known is None:
-            known = _loaded[key] = _from_disk(key) or _compiled(key, text)
+        if known is None and (kept := code_store.kept(key)) is not None:
+            known = _loaded[key] = _functions(kept)
         return known
 
 
-def _from_disk(key: str) -> Functions | None:
-    payload = code_store.kept(key)
-    return None if payload is None else _functions(payload)
-
-
-def _compiled(key: str, text: str) -> Functions:
-    with interrupts_held():
-        payload = _payload(text, f"irkit_functions_{key}")
+def made_functions(text: str, payload: bytes) -> Functions:
+    """The functions of a text by what `payload` made of it, which is kept."""
+    key = _key(text)
     code_store.keep(key, payload)
     code_store.prune()
-    return _functions(payload)
+    with _loading:
+        known = _loaded.get(key)
+        if known is None:
+            known = _loaded[key] = _functions(payload)
+        return known
+
+
+def payload(text: str) -> bytes:
+    """What a text compiles to, in any process."""
+    with interrupts_held():
+        return _payload(text, f"irkit_functions_{_key(text)}")
+
+
+def _key(text: str) -> str:
+    return key_of(text, context() + b" functions")
 
 
 def _payload(text: str, name: str) -> bytes:
-    """What a text compiles to: facts as JSON, a zero byte, and object code of one function after another."""
+    """Facts as JSON, a zero byte, and object code of one function after another."""
     module = ModuleType(name)
     # Numba finds the functions that it compiles by the name of their module.
     sys.modules[name] = module

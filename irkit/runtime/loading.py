@@ -19,7 +19,8 @@ import numpy as np
 from irkit.runtime import code_store, machine_code
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.forms import Form, form_of
-from irkit.runtime.function_code import Functions, functions_of
+from irkit.runtime.function_code import Functions, functions_of, known_functions, made_functions
+from irkit.runtime.intrinsics.engine import forget_functions
 from irkit.runtime.machine_code import RKernelCode
 from irkit.runtime.side_by_side import Request, compile_units
 from irkit.runtime.units import Parts, Unit, key_of, parts_of
@@ -92,8 +93,7 @@ def ready(artifact: Artifact, symbols: Sequence[str]) -> int:
 
 def _load(key: str, source: str) -> LoadedModule:
     parts = parts_of(source)
-    code = _rkernels(key, parts.units)
-    walkers = _walkers(parts)
+    code, walkers = _compiled(key, parts.units, _walkers(parts))
     names: dict[str, Any] = {"__name__": f"irkit_program_{key}"}
     exec(compile(f"{_TABLES}\n{_PROGRAM.split(parts.rest)[-1]}", "<program>", "exec"), names)
     program: Program = names["PROGRAM"]
@@ -118,8 +118,10 @@ _PROGRAM = re.compile(r"^(?=PROGRAM = Program\()", re.MULTILINE)
 # rKernels
 
 
-def _rkernels(key: str, units: Sequence[Unit]) -> tuple[RKernelCode, ...]:
-    """The machine code of units, in their order."""
+def _compiled(
+    key: str, units: Sequence[Unit], walkers: str
+) -> tuple[tuple[RKernelCode, ...], Functions]:
+    """The machine code of units, in their order, and the functions of the walkers' text."""
     here = machine_code.context()
     keys = [unit.key(here) for unit in units]
     found: dict[str, RKernelCode] = {}
@@ -142,14 +144,22 @@ def _rkernels(key: str, units: Sequence[Unit]) -> tuple[RKernelCode, ...]:
         count()
 
     count()
+    functions = known_functions(walkers)
     if missing:
-        _compile(missing, here, made)
+        # Beside units, whatever process comes to them.
+        payload = _compile(missing, here, made, walkers if functions is None else "")
         code_store.prune()
-    return tuple(found[name] for name in keys)
+        if payload is not None:
+            functions = made_functions(walkers, payload)
+    return tuple(found[name] for name in keys), functions or functions_of(walkers)
 
 
-def _compile(missing: Mapping[str, Unit], here: bytes, made: Callable[[str, bytes], None]) -> None:
-    """Make machine code of units, by their keys: of each form the IR, once, then the code of each unit."""
+def _compile(
+    missing: Mapping[str, Unit], here: bytes, made: Callable[[str, bytes], None], walkers: str
+) -> bytes | None:
+    """Make machine code of units, by their keys: of each form the IR, once, then the code of each unit. What
+    the text of walkers compiles to, where there is one."""
+    of_walkers: list[bytes] = []
     forms = {name: form_of(unit.text, reals=True) for name, unit in missing.items()}
     of_form: dict[str, list[str]] = {}
     for name, form in forms.items():
@@ -161,6 +171,9 @@ def _compile(missing: Mapping[str, Unit], here: bytes, made: Callable[[str, byte
     def done(request: Request, payload: bytes) -> Sequence[Request]:
         if request.step == "cpu code":
             made(request.key, payload)
+            return ()
+        if request.step == "cpu functions":
+            of_walkers.append(payload)
             return ()
         code_store.keep(request.key, payload)
         return of_units(payload, of_form[request.arguments[0]])
@@ -174,15 +187,25 @@ def _compile(missing: Mapping[str, Unit], here: bytes, made: Callable[[str, byte
             requests.append(Request(symbol, "cpu", (text,), length, key))
         else:
             requests += of_units(lowered, names)
-    compile_units(requests, done, expected=len(missing))
+    if walkers:
+        length = _WALKERS_LENGTH * len(walkers)
+        requests.append(Request("the walkers", "cpu functions", (walkers,), length))
+    # No process is started for walkers alone.
+    expected = len(missing) - (1 if walkers else 0)
+    try:
+        compile_units(requests, done, expected=expected)
+    finally:
+        forget_functions()
+    return of_walkers[0] if of_walkers else None
 
 
 def _code_request(key: str, symbol: str, lowered: bytes, form: Form) -> Request:
     return Request(symbol, "cpu code", (lowered, form.values), len(form.text), key)
 
 
-# Lowering a form takes about so many times as long as making machine code of it.
-_FORM_LENGTH = 4
+# Lowering a form takes about so many times as long as making machine code of it, and both together of the
+# walkers, whose text is short, so many times.
+_FORM_LENGTH, _WALKERS_LENGTH = 4, 16
 
 
 def _from_disk(key: str) -> RKernelCode | None:
@@ -193,11 +216,9 @@ def _from_disk(key: str) -> RKernelCode | None:
 # Walkers
 
 
-def _walkers(parts: Parts) -> Functions:
-    """`run` and `call` of a module: programs with arguments of the same types share them."""
-    return functions_of(
-        f"{parts.header}\n\n{_PROGRAM.split(parts.rest)[0].partition(_AFTER_KERNELS)[2]}"
-    )
+def _walkers(parts: Parts) -> str:
+    """The text of `run` and `call` of a module: programs with arguments of the same types share it."""
+    return f"{parts.header}\n\n{_PROGRAM.split(parts.rest)[0].partition(_AFTER_KERNELS)[2]}"
 
 
 _AFTER_KERNELS = ")\n"

@@ -19,9 +19,10 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from irkit.runtime import intrinsics
+from irkit.runtime.form_functions import functions_of_form
 from irkit.runtime.interrupts import interrupts_held
 from irkit.runtime.intrinsics.engine import lowered, new_engine, object_code
-from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
+from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled, numbered
 from irkit.runtime.numba_settings import numba_settings
 
 _loading = threading.Lock()
@@ -54,9 +55,15 @@ def in_memory(key: str) -> RKernelCode | None:
 
 
 def lower(text: str) -> bytes:
-    """The IR of a form's text, which `code_of` takes."""
-    name = "irkit_rkernel_" + hashlib.sha256(text.encode()).hexdigest()
-    entry, found = lowered(f"{SLOT_IMPORT}\n{text}", name)
+    """The IR of a form's text, which `code_of` takes. A function that several forms have is lowered once,
+    until `forget_functions`."""
+    parts = functions_of_form(text)
+    if parts is None:
+        entry, found = lowered(f"{SLOT_IMPORT}\n{text}", {})
+    else:
+        texts = {function.name: function.text for function in parts.functions}
+        entry, found = lowered(f"{SLOT_IMPORT}\n{parts.header}", texts)
+        found = numbered(found, parts.slots())
     return entry.encode() + b"\0" + zlib.compress(found.encode(), 1)
 
 

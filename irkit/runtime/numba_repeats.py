@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 _ONE = threading.RLock()
 """Held meanwhile: what is put in place is the whole process's."""
@@ -51,6 +51,10 @@ def _replacements(compiler: str, typing: str) -> Iterator[tuple[Any, str, Any]]:
     config: Any = import_module(f"{compiler}.targetconfig").TargetConfig
     yield config, "__eq__", _equal_as_set(config.__eq__)
     yield config, "__hash__", _hash_of_names()
+    ir: Any = import_module(f"{compiler}.ir")
+    yield ir.Inst, "_rec_list_vars", _listed_by_kind(ir, ir.Inst._rec_list_vars)
+    context: Any = import_module(f"{compiler}.base").BaseContext
+    yield context, "get_abi_sizeof", _sized_once(context.get_abi_sizeof)
     mixin: Any = import_module(f"{typing}.templates")._TemplateTargetHelperMixin
     yield mixin, "_get_target_registry", looked_up_once(mixin._get_target_registry)
 
@@ -158,6 +162,49 @@ def _hash_of_names() -> Callable[[Any], int]:
         return known[kind]
 
     return hashed
+
+
+def _listed_by_kind(
+    ir: Any, whole: Callable[[Any, Any], list[Any]]
+) -> Callable[[Any, Any], list[Any]]:
+    """Numba looks for the variables of an instruction in all that it has, most of which are names and places
+    in a file: of these the kind says that there are none."""
+    known: dict[Any, bool] = {}
+    variable = ir.Var
+    kind_of = cast(Callable[[Any], Any], type)
+
+    def bare(kind: Any) -> bool:
+        if kind not in known:
+            known[kind] = not issubclass(kind, (variable, ir.Inst, list, tuple, dict))
+        return known[kind]
+
+    def listed(self: Any, value: Any) -> list[Any]:
+        kind = kind_of(value)
+        if kind is not dict and kind is not list and kind is not tuple:
+            return [] if bare(kind) else whole(self, value)
+        found: list[Any] = []
+        for inner in value.values() if kind is dict else value:
+            kind = kind_of(inner)
+            if kind is variable:
+                found.append(inner)
+            elif not bare(kind):
+                found += self._rec_list_vars(inner)
+        return found
+
+    return listed
+
+
+def _sized_once(whole: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
+    """How large a type of LLVM's is: Numba has it parsed for every variable, for debuggers."""
+    known: dict[tuple[Any, Any], int] = {}
+
+    def get_abi_sizeof(self: Any, ty: Any) -> int:
+        key = self, ty
+        if key not in known:
+            known[key] = whole(self, ty)
+        return known[key]
+
+    return get_abi_sizeof
 
 
 def looked_up_once(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:

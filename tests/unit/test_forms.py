@@ -4,6 +4,7 @@
 # pyright: reportOptionalMemberAccess=false, reportCallIssue=false
 
 import re
+import zlib
 
 import llvmlite.binding as llvm
 import pytest
@@ -12,9 +13,10 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.rkernels.registry import registered
 from irkit.rkernels.templates import template_source
+from irkit.runtime import machine_code
 from irkit.runtime.forms import form_of
 from irkit.runtime.intrinsics.engine import lowered, object_code
-from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
+from irkit.runtime.intrinsics.slots import filled
 from irkit.runtime.units import parts_of
 
 NETWORK = """
@@ -126,8 +128,8 @@ def test_floats_are_the_same_to_the_last_bit(value):
     text = TWO_FLOATS.format(value=value)
     form = form_of(text, reals=True)
     assert [repr(v) for v in form.values] == [repr(value)] * 3
-    _, plain = lowered(text, "irkit_rkernel")
-    _, general = lowered(f"{SLOT_IMPORT}\n{form.text}", "irkit_rkernel")
+    _, plain = lowered(text, {})
+    general = ir_of(form)
     assert sections(filled(general, form.values)) == sections(plain)
 
 
@@ -154,6 +156,11 @@ def sections(ir):
     return [s.data() for s in found.sections() if s.is_text() or "rodata" in str(s.name())]
 
 
+def ir_of(form):
+    """The IR of a form, with slots."""
+    return zlib.decompress(machine_code.lower(form.text).partition(b"\0")[2]).decode()
+
+
 def test_machine_code_is_that_of_the_text_itself(tmp_path):
     """To the last byte, whatever the form was lowered for first."""
     checked = units(tmp_path, 3, 16)
@@ -161,8 +168,8 @@ def test_machine_code_is_that_of_the_text_itself(tmp_path):
     for unit in checked:
         form = form_of(unit.text, reals=True)
         assert form.values
-        _, plain = lowered(unit.text, "irkit_rkernel")
-        _, general = lowered(f"{SLOT_IMPORT}\n{form.text}", "irkit_rkernel")
+        _, plain = lowered(unit.text, {})
+        general = ir_of(form)
         assert instructions(filled(general, form.values)) == instructions(plain)
         other = [2 * v + 1 for v in form.values]
         assert instructions(filled(general, other)) != instructions(plain)

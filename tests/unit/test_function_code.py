@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import irkit
 from irkit.runtime import code_store, function_code
+from irkit.runtime.compile_worker import take_step
 from irkit.runtime.function_code import functions_of
 from irkit.runtime.machine_code import context
 from irkit.runtime.numba_settings import numba_settings
@@ -180,3 +182,17 @@ def test_a_setting_that_comes_too_late_is_said(monkeypatch):
     monkeypatch.setattr("numba.core.config.reload_config", refuse)
     with pytest.raises(irkit.UnsupportedError, match="NUMBA_NUM_THREADS"):
         numba_settings()
+
+
+def test_what_another_process_compiled_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path / "made"))
+    made = take_step("cpu functions", (TEXT,))
+    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path / "cache"))
+    assert function_code.known_functions(TEXT) is None
+    found = function_code.made_functions(TEXT, made)
+    assert found.called["total"](np.arange(5), 7) == 17
+    assert function_code.known_functions(TEXT) is found
+    del found
+    gc.collect()
+    monkeypatch.setattr(function_code, "_payload", None)
+    assert functions_of(TEXT).called["total"](np.arange(5), 7) == 17

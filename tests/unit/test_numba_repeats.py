@@ -73,7 +73,7 @@ def lowered_for_gpu() -> list[str]:
 
 
 def lowered_for_cpu() -> list[str]:
-    return [_unnumbered(text) for text in engine.lowered(CPU_UNIT, "some_unit")]
+    return [_unnumbered(text) for text in engine.lowered(CPU_UNIT, {})]
 
 
 def _unnumbered(text: str) -> str:
@@ -106,12 +106,42 @@ def test_numba_is_as_it_was_behind_it(packages: tuple[str, str]) -> None:
         (import_module(f"{compiler}.targetconfig").TargetConfig, "__eq__"),
         (import_module(f"{compiler}.targetconfig").TargetConfig, "__hash__"),
         (import_module(f"{typing}.templates")._TemplateTargetHelperMixin, "_get_target_registry"),
+        (import_module(f"{compiler}.ir").Inst, "_rec_list_vars"),
+        (import_module(f"{compiler}.base").BaseContext, "get_abi_sizeof"),
     ]
     before = [getattr(*owner) for owner in owners]
     with suppress(KeyError), nothing_twice(*packages):
         assert all(getattr(*o) is not b for o, b in zip(owners, before, strict=True))
         raise KeyError
     assert all(getattr(*o) is b for o, b in zip(owners, before, strict=True))
+
+
+@pytest.mark.parametrize("packages", [CPU, CUDA])
+def test_instructions_have_the_variables_that_numba_finds(packages: tuple[str, str]) -> None:
+    ir: Any = import_module(f"{packages[0]}.ir")
+    place = ir.Loc("text", 1)
+
+    class Named(tuple[Any, ...]):
+        """A kind of tuple of its own."""
+
+    class Special(ir.Var):  # pyright: ignore[reportUntypedBaseClass]
+        """A kind of variable of its own."""
+
+    scope = ir.Scope(None, place)
+    a, b, c = (ir.Var(scope, name, place) for name in "abc")
+    own = Special(scope, "d", place)
+    call = ir.Expr.call(a, [b, own, 3], {"given": c}, place, vararg=Named((b, c)))
+    for made in (
+        ir.Assign(call, a, place),
+        ir.Assign(ir.Const((1, "b", None), place), b, place),
+        ir.SetItem(a, b, c, place),
+        ir.Branch(c, 0, 4, place),
+        ir.Expr.build_map([(a, [b, (c, own)]), (b, {})], 2, {}, [], place),
+        ir.Yield(a, place, 0),
+    ):
+        wanted = made.list_vars()
+        with nothing_twice(*packages):
+            assert made.list_vars() == wanted
 
 
 @pytest.mark.parametrize("package", [CPU[0], CUDA[0]])

@@ -4,8 +4,9 @@ With a call beside it the assembler runs all `wgmma` of a function one after ano
 multiplies by warp groups is a function by itself there, which calls nothing. Each goes through NVVM
 alone, side by side with the others, and the texts are joined before they are assembled.
 
-All others are part of the kernel that walks (`taken_in`). By itself NVVM leaves large ones functions, and
-what dispatches rTasks among them: each such call saves and restores some fifty registers of every thread.
+All others are part of the kernel that walks: `embedded.py` puts their instructions there, or NVVM takes them
+in (`taken_in`). By itself it leaves large ones functions, and what dispatches rTasks among them: each such
+call saves and restores some fifty registers of every thread.
 Nor may what rKernels compute of the thread's number be had once for all, before the walk
 (`with_own_thread`): of many rKernels that is more than there are registers, and is stored and read again.
 And loops stay as short as they are written (`with_loops_once`).
@@ -110,16 +111,26 @@ def joined(walkers: str, functions: Sequence[str], names: Iterable[str]) -> str:
     if not functions:
         return walkers
     kept = set(names)
-    found = _HEAD.match(walkers)
+    pieces = [*(with_own_names(body_of(text), kept) for text in functions), body_of(walkers)]
+    return together(head_of(walkers), [_without(piece, kept) for piece in pieces])
+
+
+def together(head: str, pieces: Iterable[str]) -> str:
+    """One PTX text of several without heads, which share the shared memory that they declare."""
+    known = list(pieces)
+    shared = dict.fromkeys(declared for piece in known for declared in _SHARED.findall(piece))
+    return "\n".join([head, *shared, *(_SHARED.sub("", piece) for piece in known)])
+
+
+def head_of(ptx: str) -> str:
+    """What a PTX text begins with: version, target, size of addresses."""
+    found = _HEAD.match(ptx)
     assert found is not None
-    head = found.group()
-    pieces = [*(_own(_body(text), kept) for text in functions), _body(walkers)]
-    shared = dict.fromkeys(declared for piece in pieces for declared in _SHARED.findall(piece))
-    bodies = [_SHARED.sub("", piece) for piece in pieces]
-    return "\n".join([head, *shared, *(_without(body, kept) for body in bodies)])
+    return found.group()
 
 
-def _body(ptx: str) -> str:
+def body_of(ptx: str) -> str:
+    """A PTX text without its head."""
     return _HEAD.sub("", ptx, count=1)
 
 
@@ -128,7 +139,7 @@ def _without(body: str, names: set[str]) -> str:
     return _DECLARED.sub(lambda found: "" if found[1] in names else found[0], body)
 
 
-def _own(body: str, names: set[str]) -> str:
+def with_own_names(body: str, names: set[str]) -> str:
     """A text in which all that it defines beside `names` has names that no other text has."""
     defined = {name for pattern in _DEFINED for name in pattern.findall(body)} - names
     if not defined:

@@ -1,18 +1,19 @@
 """Entry kernels of an emitted module over rKernels that were compiled by themselves.
 
 Numba compiles entries alone (`entry_code.py`), which call rKernels as functions of other modules; NVVM links
-what each calls into it and inlines it, but for what stands apart from the walkers (`apart.py`). Entries
-go through NVVM and the assembler in groups, side by side, each as soon as it and the rKernels that it calls
-are there: neither holds a lock of Python's.
+what each calls into it and inlines it. Of the walkers, which call all, it sees the calls alone: rKernels
+stand apart from them (`apart.py`), or their instructions are put in the place of calls (`embedded.py`).
+Entries go through NVVM and the assembler in groups, side by side, each as soon as it and the rKernels that
+it calls are there: neither holds a lock of Python's.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
@@ -25,10 +26,12 @@ from irkit.runtime.cuda.apart import (
     with_own_thread,
 )
 from irkit.runtime.cuda.assembling import assemble
+from irkit.runtime.cuda.embedded import Embeddable, embeddable, embedded, with_aligned
 from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
 from irkit.runtime.cuda.numba_device import of_numba
 from irkit.runtime.cuda.unit_code import (
+    aligned,
     called,
     context,
     declarations,
@@ -57,7 +60,7 @@ def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -
     """Code of groups that have the entry kernels of a module between them, under their Python names."""
     units = _Units(parts, arch)
     with ThreadPoolExecutor(usable_cores()) as pool:
-        linker = _Linker(units, arch, threads, pool)
+        linker = _Linker(units, arch, threads, pool, aligned(parts))
         requests = _entry_requests(parts, entries, threads, arch)
         made: dict[str, list[Callable[[], Code]]] = {}
 
@@ -163,11 +166,27 @@ class _Units:
         return ir_of(self._lowered[prefix], form, text)
 
 
+class _Functions(NamedTuple):
+    """A unit's functions for walkers: PTX where they stand apart, blocks where they are embedded; neither
+    where NVVM is to take them in."""
+
+    ptx: str
+    block: Embeddable | None = None
+
+
 class _Linker:
     """Takes entries to machine code in threads, each once the units that it needs are there."""
 
-    def __init__(self, units: _Units, arch: str, threads: int, pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self,
+        units: _Units,
+        arch: str,
+        threads: int,
+        pool: ThreadPoolExecutor,
+        aligned: Mapping[str, Sequence[bool]],
+    ) -> None:
         self._units, self._arch, self._threads, self._pool = units, arch, threads, pool
+        self._aligned = aligned
         self._lock = threading.Lock()
         self._there: set[str] = set()
         self._waiting: list[tuple[frozenset[str], Callable[[], None]]] = []
@@ -201,24 +220,36 @@ class _Linker:
         }
 
         def code() -> Code:
-            apart = {p: ptx for p, future in made.items() if (ptx := future.result()) is not None}
-            inside = [p for p in made if p not in apart]
-            units = with_own_thread((m for p in inside for m in self._units.ir(p)), self._threads)
-            called_by_name = [name for p in apart for name in names[p]]
-            units = with_loops_once(units)
-            taken = taken_in([*texts, *units], [name for p in inside for name in names[p]])
-            ptx = self._ptx(taken)
-            ptx = joined(ptx, list(apart.values()), called_by_name)
+            found = {prefix: future.result() for prefix, future in made.items()}
+            apart = {p: f.ptx for p, f in found.items() if f.block is None and f.ptx}
+            blocks = {p: f.block for p, f in found.items() if f.block is not None}
+            ptx = embedded(self._taken_in(texts, names, {*apart, *blocks}), blocks.values())
+            if ptx is None:
+                ptx = self._taken_in(texts, names, {*apart})
+            ptx = joined(ptx, list(apart.values()), [name for p in apart for name in names[p]])
             # Side by side the assembler allots registers to each function by itself: of those that stand
             # apart it does so anyway, others would take more.
             return ptx, *assemble(ptx, self._arch, side_by_side=bool(apart))
 
         return code
 
-    def _function(self, prefix: str, names: Sequence[str]) -> str | None:
-        """PTX of a unit's functions; None where the walkers take them in."""
+    def _taken_in(
+        self, texts: Sequence[str], names: Mapping[str, Sequence[str]], others: Set[str]
+    ) -> str:
+        """PTX of walkers that have taken in all units but `others`."""
+        inside = [p for p in names if p not in others]
+        units = with_own_thread((m for p in inside for m in self._units.ir(p)), self._threads)
+        called_by_name = [name for p in inside for name in names[p]]
+        return self._ptx(taken_in([*texts, *with_loops_once(units)], called_by_name))
+
+    def _function(self, prefix: str, names: Sequence[str]) -> _Functions:
+        """What NVVM makes of a unit's functions by themselves."""
         modules = self._units.ir(prefix)
-        return self._ptx(entered(modules, names)) if stands_apart(modules) else None
+        if stands_apart(modules):
+            return _Functions(self._ptx(entered(modules, names)))
+        modules = with_aligned(with_own_thread(modules, self._threads), self._aligned)
+        ptx = self._ptx(entered(with_loops_once(modules), names))
+        return _Functions("", embeddable(ptx, names))
 
     def _ptx(self, texts: Sequence[str]) -> str:
         return without_calls(nvvm_ptx(texts, self._arch))

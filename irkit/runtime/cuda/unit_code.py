@@ -42,14 +42,29 @@ _CALLED = re.compile(
     r"^ +(\w+)\([^\n]+, rows, (?:top - \d+|0)((?:, \w+\((?:addresses\[\d+\]|a\d+)(?: & -16)?\))*)\)$",
     re.MULTILINE,
 )
-_POINTER = re.compile(r"(\w+)\(a")
+_POINTER = re.compile(r"(\w+)\(a[^)&]*( & -16)?\)")
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _HALVES = {"f16p": "float16", "bf16p": "bfloat16"}
 
 
 def called(rest: str) -> dict[str, tuple[str, ...]]:
     """The rKernels that a module's entries call, and how they make pointers of the operands' addresses."""
-    return {name: tuple(_POINTER.findall(operands)) for name, operands in _CALLED.findall(rest)}
+    return {
+        name: tuple(kind for kind, _ in _POINTER.findall(operands))
+        for name, operands in _CALLED.findall(rest)
+    }
+
+
+def aligned(parts: Parts) -> dict[str, tuple[bool, ...]]:
+    """The rKernels that a module's entries call, by the names in their IR, and for which of their operands
+    callers make sure that addresses are multiples of 16."""
+    found: dict[str, list[tuple[bool, ...]]] = {}
+    for name, operands in _CALLED.findall(parts.rest):
+        found.setdefault(name, []).append(tuple(bool(m) for _, m in _POINTER.findall(operands)))
+    return {
+        linked: tuple(map(all, zip(*found[name], strict=True)))
+        for name, linked, _ in declarations(parts)
+    }
 
 
 def entries_of(unit: Unit, pointers: Mapping[str, tuple[str, ...]]) -> tuple[Entry, ...]:

@@ -12,10 +12,11 @@ function of a module is dropped, the engine and its memory are gone.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite.binding import Linkage
@@ -79,7 +80,9 @@ class _Library(JITCodeLibrary):
         self._linking_libraries.append(library)
 
     def _get_module_for_linking(self) -> Any:
-        if self._finalized or self._shared_module is not None:
+        if self._shared_module is not None:
+            return self._shared_module
+        if self._finalized:
             return super()._get_module_for_linking()
         for library in dict.fromkeys(self._linking_libraries):
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
@@ -147,17 +150,50 @@ def _rkernel_codegen() -> _Codegen:
     return _Codegen("irkit.rkernel")
 
 
-def lowered(text: str, name: str) -> tuple[str, str]:
-    """(its name to the linker, LLVM IR) of the last `cfunc` of a module's text, `name` being the module's."""
+class _Known:
+    """The functions that this process has lowered: those behind one header, by their names."""
+
+    header = ""
+    names: ClassVar[dict[str, Any]] = {}
+
+
+def lowered(header: str, functions: Mapping[str, str]) -> tuple[str, str]:
+    """(its name to the linker, LLVM IR) of the `cfunc` among `functions`, and of those that it calls.
+
+    `functions` are texts by their names, which say what is in them: behind one header a name is one function,
+    which is lowered once until `forget_functions`. Without any, the header has all."""
     with nothing_twice(*CPU), global_compiler_lock:
-        names: dict[str, Any] = {"__name__": name, _ENGINE: _ModuleTarget(_LoweringCodegen(name))}
-        exec(compile(text, "<rKernel>", "exec"), names)
-        callback: Any = [value for value in names.values() if isinstance(value, _Callback)][-1]
+        whole = False
         try:
-            return callback.native_name, callback._library.linked()
+            names = _names_behind(header)
+            for name, text in functions.items():
+                if name not in names:
+                    exec(compile(text, "<rKernel>", "exec"), names)
+            (name,) = (n for n, value in names.items() if isinstance(value, _Callback))
+            callback: Any = names.pop(name)
+            found = callback.native_name, callback._library.linked()
+            whole = bool(functions)
+            return found
         finally:
-            # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
-            names.clear()
+            if not whole:
+                forget_functions()
+
+
+def _names_behind(header: str) -> dict[str, Any]:
+    if not _Known.names or _Known.header != header:
+        forget_functions()
+        name = "irkit_rkernel_" + hashlib.sha256(header.encode()).hexdigest()[:16]
+        _Known.header = header
+        _Known.names |= {"__name__": name, _ENGINE: _ModuleTarget(_LoweringCodegen(name))}
+        exec(compile(header, "<rKernel>", "exec"), _Known.names)
+    return _Known.names
+
+
+def forget_functions() -> None:
+    """Drop what `lowered` knows."""
+    with global_compiler_lock:
+        # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
+        _Known.names.clear()
 
 
 @global_compiler_lock

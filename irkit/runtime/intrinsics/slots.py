@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 from numba.core import types
@@ -22,6 +22,7 @@ SLOT_IMPORT = "from irkit.runtime.intrinsics.slots import number_slot, real_slot
 _PREFIX = "irkit_slot_"
 # Calls in functions of fast math have its flags.
 _CALL = re.compile(rf'\bcall (?:[a-z]+ )*(?:i64|double) @"?{_PREFIX}(\d+)"?\(\)')
+_NAME = re.compile(rf"\b{_PREFIX}(\d+)")
 _DECLARED = re.compile(rf'^declare (?:i64|double) @"?{_PREFIX}\d+"?\(\).*\n', re.MULTILINE)
 
 
@@ -47,6 +48,11 @@ def _slot(number, kind, in_ir):
         return builder.call(function, [])
 
     return kind(number), codegen
+
+
+def numbered(text: str, numbers: Mapping[int, int]) -> str:
+    """LLVM IR whose slots go by `numbers` of theirs."""
+    return _NAME.sub(lambda found: f"{_PREFIX}{numbers[int(found.group(1))]}", text)
 
 
 def filled(text: str, values: Sequence[int | float]) -> str:
