@@ -68,12 +68,9 @@ def import_model(
     found = _BY_PACKAGE.get(type(model).__module__.partition(".")[0])
     if found is not None:
         reader = getattr(importlib.import_module(found[0]), found[1])
-        # The others compute in one way, whatever comes.
-        return (
-            reader(model, dtype, rows)
-            if reader.__name__ == "import_sklearn"
-            else reader(model, dtype)
-        )
+        # All but scikit-learn compute in one way, in whatever form rows come.
+        forms = (rows,) if found is _BY_PACKAGE["sklearn"] else ()
+        return reader(model, dtype, *forms)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     raise UnsupportedError(f"model of type {kind}; accepted: {ACCEPTED}")
 

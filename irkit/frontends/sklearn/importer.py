@@ -216,7 +216,8 @@ class Importer:
         y = self.builder(GatherOp, x, self.builder.constant(picked, "columns"), axis=1)
         self.words.picked(x, y, picked.tolist())
         if x in self.types:
-            self.types[y] = tuple(self.types[x][c] for c in picked.tolist())
+            chosen: list[int] = picked.tolist()
+            self.types[y] = tuple(self.types[x][c] for c in chosen)
         return self.of_form(y, self.forms.get(x))
 
     def concat(self, parts: Sequence[SSAValue]) -> SSAValue:

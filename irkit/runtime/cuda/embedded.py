@@ -105,7 +105,7 @@ def _in_place(call: re.Match[str], block: str, mark: str) -> str:
             f"\t{{ // {call['name']}",
             *(f"\t.reg .b64 %given{n};\n\tmov.b64 \t%given{n}, {value};" for n, value in given),
             "\t.reg .b64 %made;\n\t{",
-            _RETURN.sub(f"bra.uni \t{mark};", text),
+            _RETURN.sub(f"bra \t{mark};", text),
             f"{mark}:\n\t}}",
             *([f"\tmov.b64 \t{result[1]}, %made;"] if result is not None else []),
             "\t}\n",
