@@ -296,9 +296,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
             distance //= 2
         return sums
 
-    def over_the_warp(value: Any, combine: Any) -> Any:
-        for distance in (16, 8, 4, 2, 1):
-            value = combine(value, shuffle(value, lambda lane, d=distance: lane ^ d))
+    def over_the_warp(value: Any, combine: Any, lanes: int = 32) -> Any:
+        while lanes > 1:
+            lanes //= 2
+            value = combine(value, shuffle(value, lambda lane, d=lanes: lane ^ d))
         return value
 
     def over_the_block(value: Any, parts: Any, warps: int, combine: Any) -> Any:
@@ -395,6 +396,9 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
             group_sums(sums, lanes), lane, lanes, *rest
         ),
         "group_sums": group_sums,
+        "lanes_sum": lambda x, lanes: over_the_warp(x, operator.add, lanes),
+        "lanes_maximum": lambda x, lanes: over_the_warp(x, np.maximum, lanes),
+        "lanes_minimum": lambda x, lanes: over_the_warp(x, np.minimum, lanes),
         "warp_sum": lambda x: over_the_warp(x, operator.add),
         "warp_largest": lambda x: over_the_warp(x, np.fmax),
         "warp_maximum": lambda x: over_the_warp(x, np.maximum),

@@ -228,6 +228,15 @@ PROGRAMS = {
         ),
         "tensor<?x8xf64>",
     ),
+    "narrow rows of a batch": function(
+        "%x: tensor<?x4xf64>, %s: tensor<?x1xf64>, %c: tensor<4xf64>",
+        ROWWISE.format(
+            places="affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, "
+            "affine_map<(d0, d1) -> (d1)>",
+            types="tensor<?x4xf64>, tensor<?x1xf64>, tensor<4xf64>", e="f64", y="tensor<?x4xf64>",
+        ),
+        "tensor<?x4xf64>",
+    ),
     "sums of rows": function(
         "%x: tensor<5x300xf32>, %s: tensor<5xf32>",
         ROW_SUMS.format(x="tensor<5x300xf32>", s="tensor<5xf32>", e="f32", at="(d0)"),
@@ -236,6 +245,11 @@ PROGRAMS = {
     "sums of rows of a batch": function(
         "%x: tensor<?x9xf64>, %s: tensor<?xf64>",
         ROW_SUMS.format(x="tensor<?x9xf64>", s="tensor<?xf64>", e="f64", at="(d0)"),
+        "tensor<?xf64>",
+    ),
+    "sums of narrow rows of a batch": function(
+        "%x: tensor<?x3xf64>, %s: tensor<?xf64>",
+        ROW_SUMS.format(x="tensor<?x3xf64>", s="tensor<?xf64>", e="f64", at="(d0)"),
         "tensor<?xf64>",
     ),
     "attention": function(

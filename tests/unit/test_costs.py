@@ -205,6 +205,7 @@ PROGRAMS = {
     "rows and their sums": rows("64x1024", "64"),
     "rows of a warp and their sums": rows("640x128", "640"),
     "short rows and their sums": rows("6400x20", "6400"),
+    "rows of four and their sums": rows("6400x4", "6400"),
     "long rows and their sums": rows("4x16384", "4", "f64"),
     "bytes": narrow("i8", "64x64", "64x64", "64x64"),
     "few rows of bytes": narrow("ui8", "4x512", "64x512", "4x64"),
@@ -416,7 +417,9 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     jobs = list(itertools.product(programs, ways))
     if name == "h200":
         few = PROGRAMS["product of few rows"]
-        jobs += [(few, (True, only, "")) for only in ("first", "second")]
+        jobs += [
+            (few, (True, only, terms)) for only in ("first", "second") for terms in ("", SCALED)
+        ]
     for module, (packed, only, terms) in jobs:
         prepared = Prepared.of("test", irkit.parse(module), name, packed, only=only, terms=terms)
         for number, variant in enumerate(prepared.variants(prepared.device.veus)):

@@ -100,11 +100,13 @@ WITHOUT_SAMPLE = {
     "reduce.warp": "sum",
     "rowwise.block": "rows",
     "rowwise.long": "rows",
-    "rowwise.thread": "rows of a batch",
+    "rowwise.lanes": "rows of a batch",
+    "rowwise.thread": "narrow rows of a batch",
     "rowwise.warp": "rows",
     "row_sums.block": "sums of rows",
     "row_sums.long": "sums of rows",
-    "row_sums.thread": "sums of rows of a batch",
+    "row_sums.lanes": "sums of rows of a batch",
+    "row_sums.thread": "sums of narrow rows of a batch",
     "row_sums.warp": "sums of rows",
 }
 """rKernels whose fused functions come from a program of `family_programs.py`."""

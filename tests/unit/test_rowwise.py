@@ -20,7 +20,7 @@ from irkit.rkernels import registry
 from irkit.rkernels.legality import root_of
 from irkit.weights import WeightStore
 
-VARIANTS = ("thread", "warp", "block", "long")
+VARIANTS = ("thread", "lanes", "warp", "block", "long")
 
 
 def tensor_level(text: str, device: str = "h200") -> Any:
@@ -69,6 +69,20 @@ def test_warps_with_several_rows(many: int) -> None:
         np.testing.assert_allclose(got, program.want, rtol=3e-5)
 
 
+@pytest.mark.parametrize("columns", [5, 12, 16, 20, 64])
+def test_lanes_of_a_warp_have_rows_of_their_own(columns: int) -> None:
+    """Some of which end before the others'."""
+    program = row_program(columns, columns)
+    op, order = roperator(program.text)
+    lanes = registry.find("cuda", "rowwise.lanes").literals(root_of(op))["LANES"]
+    assert lanes in (4, 8, 16)
+    arrays = [program.inputs[n] for n in order]
+    for tasks, many in ((1, 1), (2, 2), (3, 3)):
+        got = np.full(program.want.shape, 77, np.float32)
+        run_by(op, "rowwise.lanes", arrays, [got], tasks, ROWS=many)
+        np.testing.assert_allclose(got, program.want, rtol=3e-5)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_rows_mean_the_same_and_run_on_a_cpu(seed: int) -> None:
     """What the interpreter and a CPU have of the op that a GPU's plan makes."""
@@ -83,7 +97,7 @@ def test_random_rows_mean_the_same_and_run_on_a_cpu(seed: int) -> None:
         np.testing.assert_allclose(got, program.want, rtol=3e-5)
 
 
-@pytest.mark.parametrize("variant", ["warp", "thread", "block", "long"])
+@pytest.mark.parametrize("variant", ["lanes", "warp", "thread", "block", "long"])
 def test_a_nan_reaches_its_row_alone(variant: str) -> None:
     """By a largest number, by a smallest one, and by a sum."""
     for kind in ("max", "min", "sum"):
@@ -105,7 +119,7 @@ def test_a_nan_reaches_its_row_alone(variant: str) -> None:
         assert not np.isnan(got[[0, 1, 3, 5]]).any()
 
 
-@pytest.mark.parametrize("variant", ["warp", "thread", "block", "long"])
+@pytest.mark.parametrize("variant", ["lanes", "warp", "thread", "block", "long"])
 def test_a_number_for_each_row(variant: str) -> None:
     """The variance of a row: two sums, of which one needs the other."""
     op, _ = roperator("""func.func @main(%x: tensor<5x28xf64>) -> tensor<5xf64> {
@@ -141,7 +155,7 @@ def test_rows_of_any_batch() -> None:
         np.testing.assert_allclose(got, x / x.sum(1, keepdims=True), rtol=1e-6)
 
 
-@pytest.mark.parametrize("variant", ["warp", "thread", "block", "long"])
+@pytest.mark.parametrize("variant", ["lanes", "warp", "thread", "block", "long"])
 def test_results_of_other_elements(variant: str) -> None:
     """Truths, whole numbers, and 16-bit floats, whose sums are of float32."""
     x = np.random.default_rng(0).uniform(0.5, 1.5, (6, 20)).astype(np.float32)

@@ -124,6 +124,11 @@ class RowPrinter:
         """Elements of a row."""
         return self.sweeps.op.columns
 
+    @property
+    def guarded(self) -> bool:
+        """Whether some of a warp's rows may not be there."""
+        return self.rows > 1 or 1 < self.lanes < 32
+
     def print(self) -> list[str]:
         """All statements."""
         held = kept(self.sweeps) if self.pieces else []
@@ -182,7 +187,7 @@ class RowPrinter:
         self._uniform([wanted])
         if self.sweeps.op.sums_up:
             return self._store_row(wanted)
-        depth = self._piece("r + i < end" if self.rows > 1 else "")
+        depth = self._piece("r + i < end" if self.guarded else "")
         elements = self._elements(depth)
         values = [elements.of(wanted, lane) for lane in range(self.together)]
         name = self.binder.binding.names["STORE_FOUR" if self.together > 1 else "STORE"]
@@ -192,7 +197,7 @@ class RowPrinter:
 
     def _store_row(self, wanted: SSAValue) -> None:
         conditions = ["first == 0"] if self.lanes > 1 else []
-        conditions += ["r + i < end"] if self.rows > 1 else []
+        conditions += ["r + i < end"] if self.guarded else []
         depth = self._under(1, " and ".join(conditions))
         name, operands = self.binder.binding.names["STORE"], self.binder.binding.operands
         printer = ElementPrinter(_count=self._count)
@@ -203,7 +208,7 @@ class RowPrinter:
     def _row(self) -> None:
         self._line(0, f"for i in range({self.rows}):")
         # What is not there is read where something is, and not stored.
-        self._line(1, "row = min(r + i, end - 1)" if self.rows > 1 else "row = r")
+        self._line(1, "row = min(r + i, end - 1)" if self.guarded else "row = r")
 
     def _uniform(self, wanted: Sequence[SSAValue]) -> None:
         """What is alike in a row, before its elements."""

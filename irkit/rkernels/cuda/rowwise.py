@@ -1,4 +1,5 @@
-"""Elements that hang on sums along their rows: a row by a thread, a warp or a block; RANGE gives whole rows.
+"""Elements that hang on sums along their rows: a row by a thread, some lanes, a warp or a block, which RANGE
+gives whole.
 
 What is read, or takes long, is kept in registers until the sums of the row are known; of rows too long for
 that each sweep reads it anew. The sweeps themselves are printed (`irkit/rkernels/binding/row_sweeps.py`).
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
+from irkit.rkernels.binding.fours import TOGETHER
 from irkit.rkernels.binding.row_sweeps import sweeps_of
 from irkit.rkernels.families.rowwise import arithmetic, columns, rows, sums, words_kept
 from irkit.rkernels.rkernel import Parameters, RKernel
@@ -25,6 +27,10 @@ _AT_ONCE = 8
 """Fours of all operands that a lane reads at once, where rows are short: so much hides the way to memory."""
 _MANY_ROWS = 1024
 """So many rows for each that a warp takes at once leave no multiprocessor without."""
+_FEW_LANES = 16
+"""That share a row, so that a warp reads rows which lie side by side in memory."""
+_ROWS_OF_LANES = 2
+"""That these read at once."""
 
 
 def rowwise_thread(task, tasks, rows, scratch, OPERANDS):
@@ -33,6 +39,17 @@ def rowwise_thread(task, tasks, rows, scratch, OPERANDS):
     while r < r1:
         ROW(OPERANDS, r, r1, 0, scratch)
         r += THREADS
+
+
+def rowwise_lanes(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    warp, lane = divide(THREAD, 32)
+    group, first = divide(lane, LANES)
+    # All lanes of a warp stay together, whatever rows there are.
+    r = r0 + warp * (32 // LANES * ROWS)
+    while r < r1:
+        ROW(OPERANDS, r + group * ROWS, r1, first, scratch)
+        r += THREADS // 32 * (32 // LANES * ROWS)
 
 
 def rowwise_warp(task, tasks, rows, scratch, OPERANDS):
@@ -54,11 +71,18 @@ def rowwise_block(task, tasks, rows, scratch, OPERANDS):
 
 
 def _together(root: Root) -> int:
-    return 4 if columns(root) % 4 == 0 else 1
+    return TOGETHER if columns(root) % TOGETHER == 0 else 1
 
 
 def _thread_pieces(root: Root) -> Parameters:
-    return {"LANES": 1, "PIECES": columns(root), "TOGETHER": 1, "ROWS": 1}
+    together = _together(root)
+    return {"LANES": 1, "PIECES": columns(root) // together, "TOGETHER": together, "ROWS": 1}
+
+
+def _lanes_pieces(root: Root) -> Parameters:
+    together = _together(root)
+    lanes = 1 << (columns(root) // together - 1).bit_length()
+    return {"LANES": lanes, "PIECES": 1, "TOGETHER": together, "ROWS": _ROWS_OF_LANES}
 
 
 def _warp_pieces(root: Root) -> Parameters:
@@ -92,6 +116,15 @@ def _fits(pieces: Callable[[Root], Parameters]) -> Callable[[Root], bool]:
     return legal
 
 
+def _has_lanes(root: Root) -> bool:
+    return 1 < _lanes_pieces(root)["LANES"] <= _FEW_LANES
+
+
+def _is_narrow(root: Root) -> bool:
+    """Whether a thread reads a row at once, or neighbours read rows of less than a sector."""
+    return columns(root) <= TOGETHER
+
+
 def _has_block(root: Root) -> bool:
     return columns(root) >= _FEWEST and _fits(_block_pieces)(root)
 
@@ -112,6 +145,14 @@ def _waits(part: Part, lanes: int, turns: float, sweeps: int, barriers: int) -> 
 def _thread_work(part: Part) -> Work:
     turns = part.rounds(rows(part), part.threads)
     return _waits(part, 1, turns, 1, 0) + arithmetic(part, 1, True)
+
+
+def _lanes_work(part: Part) -> Work:
+    own, count = _lanes_pieces(part.root), sums(part.root)
+    turns = part.rounds(rows(part), part.threads // own["LANES"] * own["ROWS"])
+    shuffles = (own["LANES"].bit_length() - 1) * count
+    waits = work(chain=1 + count, shuffle=shuffles) * turns
+    return waits + arithmetic(part, own["TOGETHER"], True)
 
 
 def _warp_work(part: Part) -> Work:
@@ -138,6 +179,11 @@ def _by_threads(part: Part) -> float:
     return rows(part)
 
 
+def _by_lanes(part: Part) -> float:
+    own = _lanes_pieces(part.root)
+    return rows(part) / own["ROWS"] * own["LANES"]
+
+
 def _by_warps(part: Part) -> float:
     return math.ceil(rows(part) / _warp_pieces(part.root)["ROWS"]) * 32
 
@@ -150,11 +196,25 @@ def _rkernels(family: str) -> list[RKernel]:
             "cuda",
             __name__,
             "rowwise_thread",
-            legal=lambda root: columns(root) <= 32 and _fits(_thread_pieces)(root),
+            legal=lambda root: _is_narrow(root) and _fits(_thread_pieces)(root),
             work=_thread_work,
             parameters=_thread_pieces,
+            aligns=True,
             reassociates=True,
             spreads=_by_threads,
+        ),
+        RKernel(
+            family,
+            "lanes",
+            "cuda",
+            __name__,
+            "rowwise_lanes",
+            legal=lambda root: _has_lanes(root) and _fits(_lanes_pieces)(root),
+            work=_lanes_work,
+            parameters=_lanes_pieces,
+            aligns=True,
+            reassociates=True,
+            spreads=_by_lanes,
         ),
         RKernel(
             family,

@@ -99,6 +99,8 @@ class Rowwise(WholeRows):
 
         def join(kind: str, value: str, number: int) -> str:
             name = {"add": "sum", "max": "maximum", "min": "minimum"}[kind]
+            if lanes < 32:
+                return f"lanes_{name}({value}, {lanes})"
             if lanes == 32:
                 return f"warp_{name}({value})"
             warps = lanes // 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -16,9 +17,10 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 I32 = ir.IntType(32)
 
 
-def _over_the_warp(builder: Any, value: Any, combine: Any) -> Any:
-    for distance in (16, 8, 4, 2, 1):
-        value = combine(value, shuffled(builder, value, distance))
+def _over_the_warp(builder: Any, value: Any, combine: Any, lanes: int = 32) -> Any:
+    while lanes > 1:
+        lanes //= 2
+        value = combine(value, shuffled(builder, value, lanes))
     return value
 
 
@@ -53,25 +55,55 @@ def warp_largest(typing_context: Any, x: Any) -> Any:
     return x(x), generate
 
 
+def _larger(sign: str) -> Any:
+    """Prints the one of two numbers that is so of the other; NaN where either is."""
+
+    def of_two(builder: Any, a: Any, b: Any) -> Any:
+        beyond = builder.fcmp_ordered(sign, a, b)
+        nan = builder.fcmp_unordered("uno", a, a)
+        return builder.select(builder.or_(beyond, nan), a, b)
+
+    return of_two
+
+
 def _extreme(sign: str, says: str) -> Any:
+    of_two = _larger(sign)
+
     @intrinsic
     def found(typing_context: Any, x: Any) -> Any:
         if not isinstance(x, types.Float):
             return None
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            def of_two(a: Any, b: Any) -> Any:
-                beyond = builder.fcmp_ordered(sign, a, b)
-                nan = builder.fcmp_unordered("uno", a, a)
-                return builder.select(builder.or_(beyond, nan), a, b)
-
-            return _over_the_warp(builder, args[0], of_two)
+            return _over_the_warp(builder, args[0], partial(of_two, builder))
 
         return x(x), generate
 
     found.__doc__ = says
     return found
 
+
+def _of_lanes(of_two: Any, says: str) -> Any:
+    @intrinsic
+    def found(typing_context: Any, x: Any, lanes: Any) -> Any:
+        if not isinstance(x, types.Float) or not isinstance(lanes, types.IntegerLiteral):
+            return None
+        count = lanes.literal_value
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _over_the_warp(builder, args[0], partial(of_two, builder), count)
+
+        return x(x, lanes), generate
+
+    found.__doc__ = (
+        f"{says} of groups of `lanes` (literal, a power of two) lanes that lie side by side."
+    )
+    return found
+
+
+lanes_sum = _of_lanes(lambda b, x, y: b.fadd(x, y), "Sums")
+lanes_maximum = _of_lanes(_larger(">"), "The largest, NaN where one is,")
+lanes_minimum = _of_lanes(_larger("<"), "The smallest, NaN where one is,")
 
 warp_maximum = _extreme(
     ">", "The largest float32 or float64 of all lanes, NaN where one is. All lanes must call it."
