@@ -130,13 +130,13 @@ def shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(tensor_type(value).get_shape())
 
 
-def pack(op: ROperatorOp, x: Any, tasks: int, ranks: int = 1) -> Any:
-    """Packed terms, held to what `packed` makes of them."""
+def pack(op: ROperatorOp, x: Any, tasks: int, ranks: int = 1, scaled: str = "scaled") -> Any:
+    """Packed terms, held to what `packed` makes of them; by which rKernel where they are scaled."""
     (made,) = (o for o in op.body.block.ops if isinstance(o, te.PackOp))
     name = made.precision.data
     want = packed(x, name, made.depth.value.data, made.by_k)
     got = np.full_like(want, np.nan)
-    rkernel = registry.find("cuda", f"pack.{'scaled' if name == SCALED else 'pieces'}")
+    rkernel = registry.find("cuda", f"pack.{scaled if name == SCALED else 'pieces'}")
     run(op, rkernel.name, rkernel.literals, [x, got], tasks, ranks=ranks)
     kind = f"u{want.dtype.itemsize}"
     for block, (given, right) in enumerate(zip(got, want, strict=True)):

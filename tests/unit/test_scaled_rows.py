@@ -113,6 +113,22 @@ def test_rows_are_seen_in_many_ways(rows: int, terms: int, by_k: bool) -> None:
     pack(op, drawn("wide", rng, form), 2)
 
 
+@pytest.mark.parametrize(("tasks", "ranks"), [(1, 1), (2, 8), (3, 1)])
+@pytest.mark.parametrize("kind", sorted(MAGNITUDES))
+def test_long_rows_are_packed_by_blocks_that_have_them_whole(
+    kind: str, tasks: int, ranks: int
+) -> None:
+    rng, terms = np.random.default_rng(len(kind)), {"tiny": 2100, "wide": 4090}.get(kind, 520)
+    (op,) = (
+        o
+        for o in roperators(Case(19, terms, 8, terms=SCALED), SCALE).values()
+        if o.body.block.args[0].type.get_shape() == (19, terms) and len(o.body.block.args) == 1
+    )
+    x = drawn(kind, rng, (19, terms))
+    x[0], x[5, 3], x[7, 2], x[9, 1] = 0, np.inf, -np.inf, np.nan
+    pack(op, x, tasks, ranks, "scaled_rows")
+
+
 @pytest.mark.parametrize("kind", [k for k in sorted(MAGNITUDES) if k not in ("tiny", "huge")])
 @pytest.mark.parametrize(
     ("variant", "terms", "ranks"),

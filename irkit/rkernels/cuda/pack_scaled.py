@@ -83,7 +83,7 @@ def pack_scaled(task, tasks, rows, scratch, OPERANDS):
                     least, most = min(least, staged[at]), max(most, staged[at + 32])
                 staged[thread], staged[ROWS + thread] = least, most
         cuda.syncthreads()
-        across = max(min(t1, BLOCKS) - t0, 0)
+        across = max(min(t1, TERM_BLOCKS) - t0, 0)
         count = across * groups * 8 * PIECES
 
         # Where a piece begins, its terms, and what they are multiplied by.
@@ -112,7 +112,7 @@ def pack_scaled(task, tasks, rows, scratch, OPERANDS):
             store_scaled(PACKED, three[0], three[1], three[2], GROUPS * 64 * PIECES)
             store_scaled(PACKED, four[0], four[1], four[2], GROUPS * 64 * PIECES)
         # Headers come last, and behind them nothing.
-        if t1 > BLOCKS:
+        if t1 > TERM_BLOCKS:
             for beside in range(warp, groups * 8, THREADS // 32):
                 scale, back = row_scale(staged[ROWS + beside])
                 lost = float32(0)
@@ -123,13 +123,13 @@ def pack_scaled(task, tasks, rows, scratch, OPERANDS):
                 bound = row_bound(lost, staged[ROWS + beside])
                 for n in range(lane, PARTS * PIECES, 32):
                     part, place = divide(n, PIECES)
-                    start = ((BLOCKS * PARTS + part) * GROUPS + first) * 8 + beside
+                    start = ((TERM_BLOCKS * PARTS + part) * GROUPS + first) * 8 + beside
                     header = (back, bound) if n == 0 else (float32(0), float32(0))
                     store_header(PACKED, fixed((start * PIECES + place) * 8), header)
         cuda.syncthreads()
 
 
-def _is_scaled(root: Root) -> bool:
+def is_scaled(root: Root) -> bool:
     return isinstance(root.op, te.PackOp) and root.op.precision.data == SCALED
 
 
@@ -192,7 +192,7 @@ RKERNELS = [
         "cuda",
         __name__,
         "pack_scaled",
-        legal=_is_scaled,
+        legal=is_scaled,
         threads=THREADS_PER_BLOCK,
         parameters=_parameters,
         scratch_bytes=_scratch,

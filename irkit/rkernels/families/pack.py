@@ -22,7 +22,7 @@ class Pack(Family):
     """`TILES(task)`, `TERMS(OPERANDS, row, k)` of a piece of 16 bytes, pointers `PACKED` and, where it
     can be read in vectors, `X`.
 
-    `GROUPS` (of 8 rows), `BLOCKS` (of terms), `PARTS`, `PIECES` (of a row), `DEPTH` (all terms of a row) and
+    `GROUPS` (of 8 rows), `TERM_BLOCKS`, `PARTS`, `PIECES` (of a row), `DEPTH` (all terms of a row) and
     `BY_K`: whether terms lie side by side in memory.
     """
 
@@ -59,7 +59,7 @@ class Pack(Family):
         binder.binding.names["PACKED"] = binder.binding.pointers[-1]
         for name, value in (
             ("GROUPS", groups), ("PARTS", parts), ("PIECES", form.pieces), ("BY_K", int(op.by_k)),
-            ("BLOCKS", blocks - form.headers), ("DEPTH", op.depth.value.data),
+            ("TERM_BLOCKS", blocks - form.headers), ("DEPTH", op.depth.value.data),
         ):  # fmt: skip
             binder.literal(name, value)
         down = grid_of(binder.op, binder.root)
