@@ -57,50 +57,52 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                 if KIND == 0:
                     wide = min(SHARED, groups * 8 - s)
 
-                # One warp asks for a stage: what is held in one box or in planes, a lane each part of what is
-                # shared.
-                def fill_held(turn, slot, beside):
+                # One warp asks for a stage: what is held in boxes, a lane each part of what is shared.
+                def copy_held(turn, slot):
                     k, tile, there = (begins + turn) * BK, packs + slot * STAGE, 2 * slot
+                    if BY_TERMS:
+                        for n in range(BK // 32):
+                            copy_box(
+                                staged, tile + n * (HELD * 32), MAP_HELD, k + n * 32, h, b, there
+                            )
+                    else:
+                        for n in range(HELD // 32):
+                            copy_box(
+                                staged, tile + n * (BK * 32), MAP_HELD, h + n * 32, k, b, there
+                            )
+
+                def copy_parts(turn, slot, there):
+                    row = ((begins + turn) * PARTS + lane) * (groups * 8) + s
+                    place = packs + slot * STAGE + HELD * BK + lane * (SHARED * ROW)
+                    if ROWS:
+                        copy_rows(staged, place, PACKED_B, fixed(row * BK), wide * ROW * 4, there)
+                    else:
+                        copy_rows(staged, place, PACKED_A, fixed(row * BK), wide * ROW * 4, there)
+
+                def fill_held(turn, slot):
                     if lane == 0:
-                        expect(staged, there, HELD * BK * 4 + beside)
-                        if BY_TERMS:
-                            for n in range(BK // 32):
-                                copy_box(
-                                    staged,
-                                    tile + n * (HELD * 32),
-                                    MAP_HELD,
-                                    k + n * 32,
-                                    h,
-                                    b,
-                                    there,
-                                )
-                        else:
-                            for n in range(HELD // 32):
-                                copy_box(
-                                    staged, tile + n * (BK * 32), MAP_HELD, h + n * 32, k, b, there
-                                )
+                        expect(staged, 2 * slot, HELD * BK * 4)
+                        copy_held(turn, slot)
 
                 def fill_shared(turn, slot):
-                    k, tile, there = (begins + turn) * BK, packs + slot * STAGE, aside + 2 * slot
-                    if KIND == 1 and lane == 0:
-                        copy_box(staged, tile + HELD * BK, MAP_SHARED, k, s, b, there)
-                    if SCALED and lane == 0:
-                        expect(staged, there, wide * PARTS * ROW * 4)
-                    if KIND == 0 and lane < PARTS:
-                        row = ((begins + turn) * PARTS + lane) * (groups * 8) + s
-                        place = tile + HELD * BK + lane * (SHARED * ROW)
-                        if ROWS:
-                            copy_rows(
-                                staged, place, PACKED_B, fixed(row * BK), wide * ROW * 4, there
-                            )
-                        else:
-                            copy_rows(
-                                staged, place, PACKED_A, fixed(row * BK), wide * ROW * 4, there
-                            )
+                    if lane == 0:
+                        expect(staged, aside + 2 * slot, wide * PARTS * ROW * 4)
+                    if lane < PARTS:
+                        copy_parts(turn, slot, aside + 2 * slot)
 
                 def fill(turn, slot):
-                    fill_held(turn, slot, (1 - SCALED) * wide * PARTS * ROW * 4)
-                    fill_shared(turn, slot)
+                    if SCALED:
+                        fill_held(turn, slot)
+                        fill_shared(turn, slot)
+                    else:
+                        if lane == 0:
+                            expect(staged, 2 * slot, HELD * BK * 4 + wide * PARTS * ROW * 4)
+                            copy_held(turn, slot)
+                            if KIND == 1:
+                                k, tile = (begins + turn) * BK, packs + slot * STAGE
+                                copy_box(staged, tile + HELD * BK, MAP_SHARED, k, s, b, 2 * slot)
+                        if KIND == 0 and lane < PARTS:
+                            copy_parts(turn, slot, 2 * slot)
 
                 # The next of the group's own stages: where it lies, and the parity of its phases.
                 def following(slot, phase):
@@ -112,18 +114,31 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                     if lane == 0:
                         arrive(staged, place + 2 * (STAGES + slot))
 
-                # Whether this warp is to fill again what was read of a stage of its group: it waits until all
-                # have read it.
-                def refillable(own, place, slot, phase):
-                    asks = (warp if SLICES == 1 else quarter) == 0 and own >= 0
-                    if asks and own * SLICES + rank + STAGES < turns:
-                        await_phase(staged, place + 2 * (STAGES + slot), phase)
-                        return True
-                    return False
-
+                # A stage that all have read that it was for is filled again.
                 def refill(own, slot, phase):
-                    if refillable(own, 0, slot, phase):
-                        fill(own * SLICES + rank + STAGES, slot)
+                    turn = own * SLICES + rank
+                    if (
+                        (warp if SLICES == 1 else quarter) == 0
+                        and own >= 0
+                        and turn + STAGES < turns
+                    ):
+                        await_phase(staged, 2 * (STAGES + slot), phase)
+                        fill(turn + STAGES, slot)
+
+                # The same of what is held of a stage, and of what is shared of the one before.
+                def refill_apart(own, slot, phase, before, old):
+                    turn = own * SLICES + rank
+                    if (warp if SLICES == 1 else quarter) == 0 and turn + STAGES < turns:
+                        await_phase(staged, 2 * (STAGES + slot), phase)
+                        fill_held(turn + STAGES, slot)
+                    turn -= SLICES
+                    if (
+                        (warp if SLICES == 1 else quarter) == 0
+                        and own > 0
+                        and turn + STAGES < turns
+                    ):
+                        await_phase(staged, aside + 2 * (STAGES + before), old)
+                        fill_shared(turn + STAGES, before)
 
                 # What the group holds of a stage, in registers, once it is there.
                 def taken(slot, phase):
@@ -175,10 +190,7 @@ def product_held(task, tasks, rows, scratch, OPERANDS, MAPS):
                         products = scaled_products(held, staged, tile, SHARED)
                         # While the tensor cores multiply, what was read is asked for anew, and the next stage
                         # is cut.
-                        if refillable(own, 0, slot, phase):
-                            fill_held(own * SLICES + rank + STAGES, slot, 0)
-                        if refillable(own - 1, aside, before, old):
-                            fill_shared((own - 1) * SLICES + rank + STAGES, before)
+                        refill_apart(own, slot, phase, before, old)
                         after, new = following(slot, phase)
                         if own == own_turns - 1:
                             after, new = slot, phase
