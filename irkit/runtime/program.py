@@ -159,7 +159,7 @@ class CompiledProgram:
         if not inputs or not is_sparse(inputs[0]):
             return own or self._of_dtype(inputs)
         own = own or self._csr.of(_name_of(inputs[0].dtype)) or self._of_dtype(inputs)
-        if isinstance(own, Variant) and own.info.stored:
+        if not isinstance(own, SizedVariant) and own.info.stored:
             return CsrRows(own)
         return SparseRows(own, self._first.info)
 
