@@ -70,13 +70,12 @@ def _named(
     # By numbers and a name that are none, so that they are the same in every form.
     plain = _renamed(_SLOT.sub(r"\1_slot(_)", piece), {**names, name: "_"})
     taken = {n for other in others for n in (other.name, *other.slots)}
-    for again in itertools.count():
+
+    def marked(again: int) -> tuple[str, int]:
         digest = hashlib.sha256(f"{header}\0{plain}\0{again}".encode()).hexdigest()
-        base, made = int(digest[:_NUMBER_DIGITS], 16) << _SLOT_BITS, f"f_{digest}"
-        if made not in taken and base not in taken:
-            break
-    else:
-        raise AssertionError
+        return f"f_{digest}", int(digest[:_NUMBER_DIGITS], 16) << _SLOT_BITS
+
+    made, base = next(mark for mark in map(marked, itertools.count()) if taken.isdisjoint(mark))
     slots = dict(zip(itertools.count(base), numbers, strict=False))
     left = iter(slots)
     text = _SLOT.sub(lambda found: f"{found[1]}_slot({next(left)})", piece)
