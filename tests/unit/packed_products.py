@@ -169,3 +169,17 @@ def product(
     arrays = [known[shape(a)] for a in op.body.block.args]
     run(op, f"product.packed{variant}", parameters, [*arrays, y], tasks, ranks=ranks)
     return y
+
+
+def check_as_exact_as_plain_sums(y: Any, x: Any, w: Any, few: bool) -> None:
+    """Each error of x times transposed w beside the sum of magnitudes; `few`: large terms are rare, so that
+    one product may be nearly all of a sum."""
+    plain = np.zeros_like(y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(x.shape[1]):
+            plain += x[:, k, None] * w[None, :, k]
+    want, size = (f(x.astype(float)) @ f(w.astype(float)).T for f in (np.asarray, np.abs))
+    held = np.isfinite(plain) & (size > 1e-30)
+    off, most = (np.abs(v - want)[held] / size[held] for v in (y, plain))
+    assert off.max() <= max(1.25 * most.max(), 4.7e-7 if few else 2e-7)
+    assert not np.isfinite(y[np.abs(want) > 3.5e38]).any()
