@@ -101,7 +101,11 @@ def _of_lanes(of_two: Any, says: str) -> Any:
     return found
 
 
-lanes_sum = _of_lanes(lambda b, x, y: b.fadd(x, y), "Sums")
+def _sum(builder: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(a, b)
+
+
+lanes_sum = _of_lanes(_sum, "Sums")
 lanes_maximum = _of_lanes(_larger(">"), "The largest, NaN where one is,")
 lanes_minimum = _of_lanes(_larger("<"), "The smallest, NaN where one is,")
 
