@@ -39,6 +39,8 @@ RESTRICTIONS: Mapping[str, str] = {
     "AdditiveChi2Sampler": "sparse rows that store a 0, or where it is not the first step",
     "AffinityPropagation": "affinity='precomputed'",
     "BernoulliNB": _WEIGHTS,
+    "CalibratedClassifierCV": "rows whose margins of several classes look like probabilities, with "
+    "method='temperature'",
     "ClassifierChain": "labels that are no numbers, or more than two of them",
     "ComplementNB": _WEIGHTS,
     "CountVectorizer": _DOCUMENTS,
