@@ -340,6 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[w.name for w in WORKLOADS])
     parser.add_argument("--tiny", action="store_true", help="small sizes, answers alone")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--sizes", type=int, help="as many sizes of each program, from the least")
     parser.add_argument("--out", type=Path, help="folder for dags.json")
     parser.add_argument("--blocks", type=int, nargs="*", default=[448, 2048])
     parser.add_argument("--threads", type=int, default=256)
@@ -347,7 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = open_device(options.device)
     results: list[dict[str, Any]] = []
     for work in (w for w in WORKLOADS if w.name in options.only):
-        sizes = [TINY[work.name]] if options.tiny else work.sizes
+        sizes = [TINY[work.name]] if options.tiny else work.sizes[: options.sizes]
         for n, blocks in ((n, b) for n in sizes for b in ([2] if options.tiny else options.blocks)):
             bench = Bench(work, n, device, (blocks, 32 if options.tiny else options.threads))
             for clock in ("e2e", "dev"):
