@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import platform
+import random
 import re
 import subprocess
 import sys
@@ -50,15 +51,17 @@ def interleaved(
     runs: int = 30,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, dict[str, float]]:
-    """Times of several candidates taken in turn, so that a noisy machine is noisy for all."""
+    """Times of several candidates taken in turn, so that a noisy machine is noisy for all. Each round has an
+    order of its own: what ran before leaves caches warm and threads awake for one, and cold for another."""
     for f in candidates.values():
         f()
         f()
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    orders = random.Random(0)
     for _ in range(runs):
-        for name, f in candidates.items():
+        for name in orders.sample([*candidates], len(candidates)):
             start = clock()
-            f()
+            candidates[name]()
             seconds[name].append(clock() - start)
     return {name: spread(s) for name, s in seconds.items()}
 

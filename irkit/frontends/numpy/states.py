@@ -13,7 +13,8 @@ import functools
 import sys
 import sysconfig
 import types
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from irkit.annotations.structures import of_kind
 from irkit.errors import UnsupportedError
+from irkit.frontends.numpy import watches
 from irkit.frontends.numpy.objects import is_booster, is_estimator
 
 MOST = 200_000
@@ -28,28 +30,83 @@ MOST = 200_000
 FEW = 200
 """Those of an object of a library: of one that has more nothing but its identity is looked at."""
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, np.dtype, range, slice)
+FIXED = (int, float, complex, str, bytes, bool, type(None), np.number, np.bool_, np.dtype, range)
+"""What never is anything else than it was; an object of a class derived from one of Python's may be."""
 NAMELESS = ("builtins", "__builtin__")
 
 
 def state_of(value: Any, name: str = "") -> Any:
     """The contents of a value. Raises UnsupportedError for one that has more than can be looked at."""
+    return _walked(value, name)[0]
+
+
+def _walked(value: Any, name: str) -> tuple[Any, tuple[watches.Place, ...] | None]:
+    """The contents of a value, and where they may change; None if it cannot be said of all of them."""
+    walk = _State(MOST)
     try:
-        return _State(MOST).of(value)
+        state = walk.of(value)
     except _TooMuchError:
         raise UnsupportedError(
             f"'{name}' has more than {MOST} values that a compiled function may read, and that have to be "
             "looked at in every call: pass what it needs"
         ) from None
+    return state, tuple(walk.places) if walk.is_watched else None
+
+
+class Contents:
+    """What a value was. Raises UnsupportedError for one that has more than can be looked at.
+
+    As long as the places where it may change hold the same objects, it is not walked over again."""
+
+    def __init__(self, value: Any, name: str) -> None:
+        self._name = name
+        self._state, places = _walked(value, name)
+        # One attribute, as threads may find others while one of them walks.
+        self._watch = (value, places)
+
+    def are_of(self, value: Any) -> bool:
+        """Whether a value is what this one was, to its contents."""
+        root, places = self._watch
+        if places is not None and watches.same_root(value, root) and watches.holds(places):
+            return True
+        state, places = _walked(value, self._name)
+        same = state == self._state
+        # What is there no more is not kept alive.
+        self._watch = (value, places) if same else (None, None)
+        return same
 
 
 class _TooMuchError(Exception):
     pass
 
 
+class _Same:
+    """An object that another is compared with by identity. One that is gone is no other, even if that came to
+    lie where it was."""
+
+    __slots__ = ("_own",)
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self._own: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self._own = lambda: value
+
+    def __eq__(self, other: object) -> bool:
+        own = self._own()
+        return own is not None and isinstance(other, _Same) and other._own() is own
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
 class _State:
     def __init__(self, most: int) -> None:
         self._left = most
         self._seen: dict[int, int] = {}
+        self.places: list[watches.Place] = []
+        """Where what was met may change."""
+        self.is_watched = True
+        """Whether there are no others."""
 
     def of(self, value: Any) -> Any:
         self._left -= 1
@@ -57,93 +114,124 @@ class _State:
             raise _TooMuchError
         kind = cast(Any, type(value))
         if of_kind(value, *PLAIN) and not kind.__module__.startswith("irkit"):
+            self.is_watched &= of_kind(value, *FIXED) and of_library(kind)
             return (kind, repr(value))
         if id(value) in self._seen:
             return ("seen", self._seen[id(value)])
         self._seen[id(value)] = len(self._seen)
         if kind.__module__.partition(".")[0] == "irkit" or is_estimator(value) or is_booster(value):
-            return ("itself", id(value))
+            return ("itself", _Same(value))
         return self._contents(value, kind)
 
     def _contents(self, value: Any, kind: Any) -> Any:
         if of_kind(value, dict):
-            return (kind, *((self.of(k), self.of(v)) for k, v in list(value.items())))
+            self.is_watched &= of_library(kind)
+            self.places.append(watches.items(value))
+            return (kind, *self._items(value))
         if of_kind(value, list, tuple, collections.deque):
+            self.is_watched &= of_library(kind)
+            self.places += () if of_kind(value, tuple) else (watches.elements(value),)
             return (kind, *map(self.of, list(value)))
         if of_kind(value, set, frozenset):
+            self.is_watched = False
             return (kind, *sorted(map(repr, value)))
         if of_kind(value, np.ndarray):
-            plain = value.dtype.hasobject
-            held = self.of(value.tolist()) if plain else value.tobytes()
+            objects = value.dtype.hasobject
+            self.is_watched &= not objects
+            if not objects:
+                self.places.append(watches.contents(value))
+            held = [*map(self.of, value.ravel())] if objects else value.tobytes()
             return (kind, str(value.dtype), value.shape, held)
         if of_kind(value, bytearray, memoryview):
+            self.is_watched = False
             return (kind, bytes(value))
         return self._code(value) if callable(value) else self._object(value, kind)
+
+    def _items(self, held: Any) -> tuple[Any, ...]:
+        return tuple((self.of(k), self.of(v)) for k, v in list(held.items()))
 
     def _code(self, value: Any) -> Any:
         """Of functions and classes of the user's own: what they read."""
         if of_kind(value, types.MethodType):
             return ("method", self.of(value.__self__), self.of(value.__func__))
         if of_kind(value, functools.partial):
+            self.is_watched = False
             return ("partial", *map(self.of, (value.func, value.args, value.keywords)))
+        if of_kind(value, types.BuiltinMethodType) and not _is_of_module(value):
+            # As other methods, it is made anew wherever it is asked for.
+            self.is_watched = False
+            return ("method", self.of(value.__self__), value.__name__)
         if of_kind(value, staticmethod, classmethod):
             return self.of(value.__func__)
         if of_kind(value, type) and not of_library(value):
+            self.places += watches.of_class(value)
             held: dict[str, Any] = dict(value.__dict__)
             own = [(n, v) for n, v in held.items() if not n.startswith("__")]
             mro: tuple[Any, ...] = value.__mro__
             bases = [b for b in mro[1:] if not of_library(b)]
-            return ("class", id(value), *((n, self.of(v)) for n, v in own), *map(self.of, bases))
+            return ("class", _Same(value), *((n, self.of(v)) for n, v in own), *map(self.of, bases))
         if of_kind(value, types.FunctionType) and not of_library(value):
             return self._function(value)
         if not of_kind(value, type) and not of_library(type(value)):
             return self._object(value, type(value))
-        return ("itself", id(value))
+        return ("itself", _Same(value))
 
     def _function(self, function: types.FunctionType) -> Any:
-        read = sorted({n for n in _names(function.__code__) if n in function.__globals__})
+        names = _names(function.__code__)
+        self.places.append(watches.of_function(function, names))
+        read = [n for n in names if n in function.__globals__]
         return (
             "function",
-            id(function.__code__),
+            _Same(function.__code__),
             self.of(function.__defaults__),
             self.of(function.__kwdefaults__),
-            *(self.of(_cell(c)) for c in function.__closure__ or ()),
+            *(self.of(watches.cell_contents(c)) for c in function.__closure__ or ()),
             *((n, self.of(function.__globals__[n])) for n in read),
         )
 
     def _object(self, value: Any, kind: Any) -> Any:
         """By its attributes."""
+        slots = _slots(kind)
         held: dict[str, Any] = dict(getattr(value, "__dict__", None) or {})
-        for base in kind.__mro__:
-            slots = base.__dict__.get("__slots__", ())
-            for slot in (slots,) if of_kind(slots, str) else slots:
-                if hasattr(value, slot):
-                    held[slot] = getattr(value, slot)
+        held |= {s: getattr(value, s) for s in slots if hasattr(value, s)}
         if of_kind(value, types.ModuleType, property):
-            return ("itself", id(value))
+            return ("itself", _Same(value))
+        self.places += watches.attributes(value, slots)
         if not of_library(kind):
-            return ("object", id(value), self.of(kind), self.of(held))
+            return ("object", _Same(value), self.of(kind), *self._items(held))
         if not held:
-            return ("itself", id(value))
+            return ("itself", _Same(value))
+        inner = _State(min(FEW, self._left))
         try:
-            return ("object", id(value), _State(min(FEW, self._left)).of(held))
+            state = ("object", _Same(value), *inner._items(held))
         except _TooMuchError:
-            return ("itself", id(value))
+            # Some of it may go, and then it has few enough.
+            self.is_watched = False
+            return ("itself", _Same(value))
+        self.places += inner.places
+        self.is_watched &= inner.is_watched
+        return state
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """What code may read of its globals."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+@functools.lru_cache(maxsize=4096)
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """What code may read of its globals, in order."""
+    inner = (n for c in code.co_consts if isinstance(c, types.CodeType) for n in _names(c))
+    return tuple(sorted({*code.co_names, *inner}))
 
 
-def _cell(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
+def _slots(kind: type) -> tuple[str, ...]:
+    """The names of attributes that objects of a type have outside of their dictionaries."""
+    found: list[str] = []
+    for base in kind.__mro__:
+        own = base.__dict__.get("__slots__", ())
+        found += (own,) if of_kind(own, str) else own
+    return tuple(found)
+
+
+def _is_of_module(function: Any) -> bool:
+    """Whether a function of C's is no method of an object, or one of a class."""
+    return function.__self__ is None or of_kind(function.__self__, types.ModuleType, type)
 
 
 def of_library(value: Any) -> bool:

@@ -29,7 +29,7 @@ from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import Buffer, View, complex_of
 from irkit.frontends.numpy.spots import Spot
-from irkit.frontends.numpy.states import state_of
+from irkit.frontends.numpy.states import Contents
 from irkit.frontends.numpy.tables.arguments import TABLES, changes_of, tables_in
 from irkit.frontends.numpy.tables.objects import Gathering, Table, is_table
 from irkit.frontends.numpy.unify import Unequal, Unifier
@@ -96,11 +96,11 @@ class Guard:
     def of(name: str, value: Any, later: Callable[[], Any]) -> Guard:
         """That of a value as it is now, to its contents. Raises UnsupportedError where it has too many."""
         plain = isinstance(value, CONSTANT) or value is None
-        return Guard(name, state_of(value, name), later, not plain)
+        return Guard(name, Contents(value, name), later, not plain)
 
     def holds(self) -> bool:
         """Whether it is still the same."""
-        return state_of(self.later(), self.name) == self.value
+        return self.value.are_of(self.later())
 
 
 @dataclass
