@@ -95,6 +95,8 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "join-epilogues",
         "join-siblings",
+        # What siblings that became one computed twice.
+        "cse",
         "keep-operands",
         "propagate-fastmath",
     ],
