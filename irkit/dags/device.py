@@ -72,6 +72,15 @@ class DagDevice(Protocol):
         """What is put into a stream from now on waits for an event."""
         ...
 
+    def follow(self, stream: Stream, again: Event | None) -> Event | None:
+        """What is put into a stream from now on comes behind all that others have put on the device. An event
+        that this took, which serves `again` the next time."""
+        ...
+
+    def finish(self, stream: Stream) -> None:
+        """Wait for all that is in a stream. Raises DeviceError where the device failed."""
+        ...
+
     def elapsed(self, first: Event, second: Event) -> float:
         """Nanoseconds from one event to another, once both have come."""
         ...

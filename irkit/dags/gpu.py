@@ -14,13 +14,24 @@ from irkit.dags.located import Located
 from irkit.dags.programs import ProgramSource
 from irkit.dags.works import Launch
 from irkit.errors import DeviceError
-from irkit.runtime.cuda.driver import Event, Graph, Stream, api, call, device
+from irkit.runtime.cuda.driver import (
+    Event,
+    Graph,
+    Stream,
+    api,
+    call,
+    device,
+    direct,
+    status_of,
+)
 
 PINNED_FROM = 1 << 16
 """Fewer bytes than this are not worth pinning: the driver has room of its own for them."""
 VIEWS = 4096
 """So many device arrays are kept for those who ask again."""
 _NOT_READY, _ALREADY = 600, 712
+_DEFAULT = 0
+"""The default stream."""
 _DRIVER_ERRORS = (
     ("numba.cuda.cudadrv.error", "CudaDriverError"),
     ("cupy_backends.cuda.api.driver", "CUDADriverError"),
@@ -39,6 +50,7 @@ class GpuDevice:
         self._pinned: set[int] = set()
         self._numba: dict[int, Any] = {}
         self._views: dict[Located, Any] = {}
+        self._query, self._finish = status_of("cuStreamQuery", 1), direct("cuStreamSynchronize", 1)
 
     def begin(self, again: Event | None = None) -> Event:
         """An event behind all that is on the default stream, which others' streams are in order with."""
@@ -142,6 +154,20 @@ class GpuDevice:
     def wait(self, stream: Stream, event: Event) -> None:
         """What is put into a stream from now on waits for an event."""
         call("cuStreamWaitEvent", stream.handle, event.handle, 0)
+
+    def follow(self, stream: Stream, again: Event | None) -> Event | None:
+        """Behind the default stream, which others' streams are in order with; mostly nothing is there to wait
+        for, and an event would take longer than to ask."""
+        self._device.activate()
+        if self._query(_DEFAULT) == 0:
+            return again
+        event = self._event(0, again)
+        self.wait(stream, event)
+        return event
+
+    def finish(self, stream: Stream) -> None:
+        """Wait for all that is in a stream. Raises DeviceError where the device failed."""
+        self._finish(int(stream.handle))
 
     def elapsed(self, first: Event, second: Event) -> float:
         """Nanoseconds from one event to another; waits for both."""

@@ -190,6 +190,14 @@ class MockDevice:
         """What is put into a stream from now on waits for an event."""
         stream.work.append(event)
 
+    def follow(self, stream: MockStream, again: MockEvent | None) -> MockEvent | None:
+        """Nobody else is here."""
+        return again
+
+    def finish(self, stream: MockStream) -> None:
+        """Wait for all that is in a stream. Raises DeviceError if that can never be done."""
+        self.synchronize(self.record(stream))
+
     def elapsed(self, first: MockEvent, second: MockEvent) -> float:
         """Things that were done between two events."""
         return float(second.time - first.time)

@@ -53,7 +53,9 @@ class Plan:
         self._streams: list[Any] = []
         self._awaited = {wait for place in self.plan.places for wait in place.waits}
         self._graph: Any = None
-        self._ends: tuple[Any, Any] = None, None
+        # Of every run: behind what others did before it, and behind itself, where it was only started.
+        self._begin: Any = None
+        self._end: Any = None
         self._ran = False
         self._doing: Step | None = None
         self._begun: list[Step] = []
@@ -80,7 +82,7 @@ class Plan:
         with self._guarded():
             if graph and self._graph is not None:
                 self._replay()
-                self._device.synchronize(self._ends[1])
+                self._device.finish(self._streams[1])
                 return
             with Launching():
                 self._open()
@@ -89,7 +91,7 @@ class Plan:
                 elif len(self._streams) > 1:
                     self._record()
                     self._replay()
-                    self._device.synchronize(self._ends[1])
+                    self._device.finish(self._streams[1])
         self._ran = True
 
     def start(self) -> None:
@@ -101,13 +103,14 @@ class Plan:
             self._watch.check()
             with self._guarded():
                 self._replay()
+                self._end = self._device.record(self._streams[1], self._end)
 
     def wait(self) -> None:
         """Wait for what was started. Raises DeviceError where the device fails."""
-        if self._ends[1] is not None:
+        if self._end is not None:
             with self._guarded():
                 self._begun = self._steps
-                self._device.synchronize(self._ends[1])
+                self._device.synchronize(self._end)
 
     def _graph_mode(self, mode: str) -> bool:
         if mode not in ("auto", "streams", "graph"):
@@ -144,14 +147,11 @@ class Plan:
         self._begun = []
 
     def _replay(self) -> None:
-        """The graph, behind what others put on the device. Its two events serve every run."""
+        """The graph, behind what others put on the device."""
         first = self._streams[1]
-        begin, end = self._ends
-        begin = self._device.begin(begin)
-        self._device.wait(first, begin)
+        self._begin = self._device.follow(first, self._begin)
         self._begun = self._steps
         self._device.replay(self._graph, first)
-        self._ends = begin, self._device.record(first, end)
 
     def _forked(self) -> None:
         """Everything, in streams that leave the first one and come back to it."""
@@ -203,7 +203,8 @@ class Plan:
             yield
         except BaseException as error:
             drain(self._device, self._streams[1:])
-            self._graph, self._ends, self._streams = None, (None, None), []
+            self._graph = self._begin = self._end = None
+            self._streams = []
             doing, begun = self._doing, list(self._begun)
             if isinstance(error, DeviceError):
                 raise failed(error, doing, self._steps, begun) from error
@@ -217,7 +218,7 @@ class Plan:
         """Give back streams, events, the graph, and the memory that its DAG has on the device; views of
         `d.empty` are no arrays from then on. A closed plan cannot be run; it can still be looked at."""
         # Graphs name streams and events.
-        self._graph, self._ends = None, (None, None)
+        self._graph = self._begin = self._end = None
         self._streams = []
         self._steps = []
         self._watch.close()

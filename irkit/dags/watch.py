@@ -86,6 +86,10 @@ def stamp_of(owner: Any) -> Stamp:
         return lambda: (pointer(), owner.shape)
     if hasattr(getattr(owner, "data", None), "ptr"):  # CuPy
         return lambda: (owner.data.ptr, owner.shape)
+    held = getattr(owner, "gpu_data", None)
+    if held is not None and type(owner).__module__.startswith("numba"):
+        # An allocation stays where it is; to ask an array for its interface takes some µs.
+        return lambda: (owner.gpu_data is held, owner.shape)
     return lambda: _interface_stamp(owner)
 
 

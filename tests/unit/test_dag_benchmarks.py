@@ -21,12 +21,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:Grid size:Warning")
 # Kernels, streams: the reference's, but one less for IMG: its minimum waits in line for its maximum.
 EXPECTED = {
     "VEC": (3, 2),
-    "B&S": (10, 10),
+    # Ten that are short: a branch of a graph takes the host as long as one of them takes.
+    "B&S": (10, 5),
     "ML": (10, 2),
     "HITS": (40, 2),
     "IMG": (11, 3),
     "DL": (8, 2),
 }
+
+IMAGES = ("IMG", "DL")
+"""Programs of squares."""
 
 
 def resident(work: Workload) -> Any:
@@ -45,7 +49,7 @@ def resident(work: Workload) -> Any:
             )
     plan = d.plan().plan
     # As long as it takes at the size of the benchmark, which grows with all arrays.
-    more = work.sizes[0] / TINY[work.name]
+    more = (work.sizes[0] / TINY[work.name]) ** (2 if work.name in IMAGES else 1)
     tasks = [replace(t, cost_ns=t.cost_ns + more * (t.cost_ns - 2000)) for t in plan.tasks]
     return assign_streams(plan.buffers, tasks)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from irkit.architectures import Architecture, architecture_for, why_no_code
 from irkit.errors import DeviceError
@@ -60,16 +60,33 @@ def _library() -> ctypes.CDLL | None:
         return None
 
 
-def direct(name: str, arguments: int, kinds: Sequence[Any] = ()) -> Callable[..., None]:
-    """Driver function `name` of so many handles, as integers, or of arguments of these `kinds`, for every
-    call of a program: through ctypes it takes half as long as through the bindings, which are called where
-    that library is not found."""
+Kinds = Sequence[Any]
+
+
+def _function(name: str, arguments: int, kinds: Kinds) -> Callable[..., int] | None:
+    """Of the driver's library, without what the bindings make of it; None where that is not found."""
     library = _library() if isinstance(api(), ModuleType) else None
     if library is None:
-        return partial(call, name)
+        return None
     function = getattr(library, name)
     function.argtypes = [*kinds] or [ctypes.c_void_p] * arguments
     function.restype = ctypes.c_int
+    return cast(Callable[..., int], function)
+
+
+def status_of(name: str, arguments: int) -> Callable[..., int]:
+    """As `direct`, of a function whose status is an answer."""
+    bound = getattr(api(), name)
+    return _function(name, arguments, ()) or (lambda *handles: int(bound(*handles)[0]))
+
+
+def direct(name: str, arguments: int, kinds: Kinds = ()) -> Callable[..., None]:
+    """Driver function `name` of so many handles, as integers, or of arguments of these `kinds`, for every
+    call of a program: through ctypes it takes half as long as through the bindings, which are called where
+    that library is not found."""
+    function = _function(name, arguments, kinds)
+    if function is None:
+        return partial(call, name)
 
     def called(*handles: int) -> None:
         status = function(*handles)
@@ -349,16 +366,23 @@ class Graph:
             self._driver.cuGraphExecDestroy(self._executable)
 
 
+@cache
+def _records(driver: Any) -> Callable[..., None]:
+    """Of whatever answers to `api`."""
+    return direct("cuEventRecord", 2)
+
+
 class Event:
     """A point in a stream, with a time."""
 
     def __init__(self) -> None:
         self._driver = api()
         self.handle = call("cuEventCreate", 0)
+        self._number = int(self.handle)
 
     def record(self, stream: Any) -> None:
         """Mark the place in `stream`."""
-        call("cuEventRecord", self.handle, stream)
+        _records(self._driver)(self._number, int(stream))
 
     def since(self, earlier: Event) -> float:
         """Milliseconds from `earlier` to this event, once both have happened."""

@@ -35,6 +35,8 @@ WAIT_NS = 1_500.0
 """So much later a stream goes on after an event of another one."""
 EVENT_NS = 1_000.0
 """What an event costs the host, which records it and lets a stream wait for it."""
+STREAM_NS = 1_600.0
+"""What a further stream costs the host when it starts a graph: its branch is started by itself."""
 
 
 class Times(NamedTuple):
@@ -120,6 +122,7 @@ def expected(plan: HostPlan) -> Expected:
 
 
 def cost(plan: HostPlan) -> float:
-    """What a plan costs, in ns: how long it takes, and what its events take the host."""
+    """What a plan costs, in ns: how long it takes, and what its events and streams take the host."""
     waits = sum(len(place.waits) for place in plan.places)
-    return expected(plan).makespan + EVENT_NS * waits
+    further = max(plan.queues - 2, 0)
+    return expected(plan).makespan + EVENT_NS * waits + STREAM_NS * further
