@@ -54,6 +54,7 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     if rkernel.spreads is not None and not binding.batch:
         part = Part(root, ints(op.grid), threads)
         binding.spread = part.rounds(rkernel.spreads(part), threads)
+        binding.side_by_side = rkernel.side_by_side if binding.spread > 1 else 1
     if rkernel.clustered and parameters["BLOCKS"] > 1:
         binding.spread, binding.clustered = parameters["BLOCKS"], True
     binding.functions += [t for n, t in binding.parts.items() if n in placeholders(rkernel)]

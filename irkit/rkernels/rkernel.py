@@ -59,6 +59,8 @@ class RKernel:
     or, if it does not say THREAD, RANK for which of RANKS a block is, and THREADS for those of a block.
     READS_AHEAD is 0 in what blocks share, which then hide the way to memory from one another, and 1 where a
     block is alone and had better read ahead. `spreads(part)` is how many threads have something to do.
+    `side_by_side`: so many of these blocks are to fit on a multiprocessor at once, if that leaves each thread
+    registers enough.
     `clustered`: where an rTask runs alone, as many blocks as its parameter BLOCKS says share it: they run at
     the same time, and read each other's shared memory. RANK is which of RANKS a block is: of one where an
     rTask is a block's own.
@@ -95,6 +97,7 @@ class RKernel:
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False
     spreads: Callable[[Part], float] | None = None
+    side_by_side: int = 1
     clustered: bool = False
     rows_at_once: int = 1
     maps: Mapping[str, MapOf] = field(default_factory=dict[str, MapOf])

@@ -366,6 +366,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "fused": lambda f: f,
         "thread_index": lambda: block.local.thread,
         "divide": divmod,
+        "in_one_row": lambda element, width: (0, element),
         "same_in_warp": int,
         "divide32": divmod,
         "add32": lambda a, b: int(a) + int(b),

@@ -489,7 +489,7 @@ def elementwise(columns: int) -> Sample:
     return Sample(
         "map.elements",
         ["float32"] * 3,
-        dict(J=columns, FLOAT="float32"),
+        dict(J=columns, FLOAT="float32", SPLIT="divide"),
         ROWS.format(columns=columns)
         + f"""
 @fused
@@ -504,7 +504,7 @@ def fetched(columns: int, variant: str = "fetched", two: int = 1, vector: int = 
     return Sample(
         f"map.{variant}",
         ["float32"] * 3,
-        dict(J=columns, FLOAT="float32", VECTOR=vector),
+        dict(J=columns, FLOAT="float32", VECTOR=vector, SPLIT="divide"),
         ROWS.format(columns=columns)
         + f"""
 @fused

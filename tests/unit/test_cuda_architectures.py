@@ -97,6 +97,7 @@ WITHOUT_SAMPLE = {
     "product.tile64x128": "gemm",
     "product.tile64x32": "gemm",
     "product.tile64x64": "gemm",
+    "reduce.lanes": "sum",
     "reduce.warp": "sum",
     "rowwise.block": "rows",
     "rowwise.long": "rows",

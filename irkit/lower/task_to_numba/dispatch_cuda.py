@@ -17,8 +17,9 @@ class Kernel:
 
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
-    mode, or if `clustered` just as many do, of one cluster; there `alone` is the function that runs it, and a
-    block takes `rows_at_once` of the batch. There the rTasks that take the `longest` start first.
+    mode, `side_by_side` of which are to fit on a multiprocessor, or if `clustered` just as many do, of one
+    cluster; there `alone` is the function that runs it, and a block takes `rows_at_once` of the batch. There
+    the rTasks that take the `longest` start first.
     `follows_values`: where it reads or writes may hang on values.
     `aligned`: its operands are at multiples of 16 bytes, which the compiler is told; so is what stays in
     shared memory.
@@ -36,6 +37,7 @@ class Kernel:
     longest: Longest | None = None
     follows_values: bool = False
     aligned: bool = False
+    side_by_side: int = 1
 
     def pointer(self, number: int, address: str) -> str:
         """Operand `number`, of which `address` is the text."""

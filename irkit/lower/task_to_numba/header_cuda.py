@@ -35,6 +35,7 @@ from irkit.runtime.intrinsics.cuda import (
     i16p,
     i32p,
     i64p,
+    in_one_row,
     ipow,
     itemsize,
     ld_acquire,

@@ -34,12 +34,13 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         stage = memory.stage
         sizes = stage.gathers, stage.publishes, stage.operand_bytes, stage.result_bytes
         facts["stage"] = (memory.mail_at, memory.stage_at, *sizes)
-    if any(k.spread > 1 for k in kernels):
-        facts["spread"] = tuple(k.spread for k in kernels)
-    if any(k.clustered for k in kernels):
-        facts["clusters"] = tuple(k.spread if k.clustered else 1 for k in kernels)
-    if any(k.rows_at_once > 1 for k in kernels):
-        facts["rows_at_once"] = tuple(k.rows_at_once for k in kernels)
+    each = {
+        "spread": tuple(k.spread for k in kernels),
+        "side_by_side": tuple(k.side_by_side for k in kernels),
+        "clusters": tuple(k.spread if k.clustered else 1 for k in kernels),
+        "rows_at_once": tuple(k.rows_at_once for k in kernels),
+    }
+    facts |= {name: numbers for name, numbers in each.items() if any(n > 1 for n in numbers)}
     if begins_early(program, arch):
         facts["early"] = True
     if not program.steps and not any(k.follows_values for k in kernels):

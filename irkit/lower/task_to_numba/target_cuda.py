@@ -85,6 +85,7 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.longest,
             b.follows_values,
             b.aligned,
+            b.side_by_side,
         )
         for b in bindings
     ]

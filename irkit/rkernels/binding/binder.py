@@ -51,10 +51,11 @@ class Binding:
     """What the placeholders of one rOperator's rKernel become, and the functions they name.
 
     `spread`: how many blocks at most may share an rTask that runs alone on a GPU; just as many do, of one
-    cluster, if `clustered`. `rows_at_once`: how many rows of the batch a block is given there, if there are
-    so many. `wide`: operands that fused functions read or write in vectors where VECTOR is 1. `parts`:
-    functions that are needed where the rKernel's template names them, by placeholder. `longest`: which rTasks
-    should start first, where that matters.
+    cluster, if `clustered`. `side_by_side`: how many of them are to fit on a multiprocessor. `rows_at_once`:
+    how many rows of the batch a block is given there, if there are so many. `wide`: operands that fused
+    functions read or write in vectors where VECTOR is 1. `parts`: functions that are needed where the
+    rKernel's template names them, by placeholder. `longest`: which rTasks should start first, where that
+    matters.
     `follows_values`: where the rKernel reads or writes may hang on values. `aligned`: all operands are at
     multiples of 16 bytes, which the compiler is told.
     """
@@ -68,6 +69,7 @@ class Binding:
     scratch_bytes: int = 0
     batch: bool = False
     spread: int = 1
+    side_by_side: int = 1
     clustered: bool = False
     longest: Longest | None = None
     rows_at_once: int = 1
@@ -142,6 +144,10 @@ class Binder:
         if not isinstance(given, IntegerAttr):
             raise UnsupportedError(f"parameter {name}: expected an integer, got {given}")
         return given.value.data
+
+    def has_parameter(self, name: str) -> bool:
+        """Whether its rKernel has a parameter of this name."""
+        return self.op.parameters is not None and name in self.op.parameters.data
 
     # Index helpers
 

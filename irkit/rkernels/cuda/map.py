@@ -26,7 +26,7 @@ def map_elements(task, tasks, rows, scratch, OPERANDS):
     count = (r1 - r0) * width
     element, step = THREAD, THREADS
     while element < count:
-        r, j = divide(element, width)
+        r, j = SPLIT(element, width)
         STORE(OPERANDS, r0 + r, j0 + j)
         element += step
 
@@ -38,11 +38,11 @@ def map_fetched(task, tasks, rows, scratch, OPERANDS):
     element, step = THREAD, THREADS
 
     def fetched(n):
-        r, j = divide(element + n * step, width)
+        r, j = SPLIT(element + n * step, width)
         return FETCH(OPERANDS, r0 + r, j0 + j)
 
     def stored(n, known):
-        r, j = divide(element + n * step, width)
+        r, j = SPLIT(element + n * step, width)
         STORE_FETCHED(OPERANDS, r0 + r, j0 + j, known)
 
     # What four elements read is on its way together.
@@ -67,11 +67,11 @@ def map_fours(task, tasks, rows, scratch, OPERANDS):
     four, step = THREAD, THREADS
 
     def fetched(n):
-        r, j = divide(4 * (four + n * step), width)
+        r, j = SPLIT(4 * (four + n * step), width)
         return FETCH_FOUR(OPERANDS, r0 + r, j0 + j)
 
     def stored(n, known):
-        r, j = divide(4 * (four + n * step), width)
+        r, j = SPLIT(4 * (four + n * step), width)
         STORE_FOUR(OPERANDS, r0 + r, j0 + j, known)
 
     if TWO:
@@ -92,7 +92,7 @@ def map_fours(task, tasks, rows, scratch, OPERANDS):
             four += step
     element = 4 * fours + THREAD
     while element < count:
-        r, j = divide(element, width)
+        r, j = SPLIT(element, width)
         STORE(OPERANDS, r0 + r, j0 + j)
         element += step
 
@@ -151,6 +151,8 @@ AT_ONCE: Final = 4
 """Elements whose operands a thread reads before it stores the first."""
 _HEAVY = ("erf", "pow", "function", "sin")
 _FREE = (arith.ConstantOp, linalg.FillOp, tensor.DimOp, tensor.EmptyOp, YieldOp)
+SIDE_BY_SIDE: Final = 3
+"""Blocks that hide memory and long functions from one another; more leave few registers for four elements."""
 MANY: Final = 1 << 17
 """Elements from which on each thread of a GPU has several."""
 
@@ -324,6 +326,7 @@ RKERNELS = [
         parameters=_turn,
         work=_fours_work,
         spreads=_threads_of_fours,
+        side_by_side=SIDE_BY_SIDE,
         aligns=True,
     ),
     RKernel(
@@ -335,6 +338,7 @@ RKERNELS = [
         legal=_many,
         work=_fetched_work,
         spreads=_threads,
+        side_by_side=SIDE_BY_SIDE,
     ),
     RKernel(
         "map",
@@ -344,5 +348,6 @@ RKERNELS = [
         "map_elements",
         work=_work,
         spreads=_threads,
+        side_by_side=SIDE_BY_SIDE,
     ),
 ]

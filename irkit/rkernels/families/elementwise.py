@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.types import DYNAMIC
@@ -28,8 +30,9 @@ class Elementwise(Family):
     """`RANGE`, and `STORE(OPERANDS, r, j)`, which computes an element of every result; `WITHIN`, `STEP`,
     `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted.
 
-    On a GPU `FETCH(OPERANDS, r, j)` and `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is
-    read of memory, and the rest; `FETCH_FOUR` and `STORE_FOUR`, the same of four elements
+    On a GPU `SPLIT(element, width)`, which row and column that is, `FETCH(OPERANDS, r, j)` and
+    `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is read of memory, and the rest;
+    `FETCH_FOUR` and `STORE_FOUR`, the same of four elements
     (`irkit/rkernels/binding/fours.py`). Where an operand is read along another dimension than it is stored
     `PLACE`, `SOURCE`, `LOAD_TILE`, `STORE_TILE`, `TILED`, `TILES`, `LENGTH`, `INNER`
     (`irkit/rkernels/binding/turned.py`). On a CPU, of rows of a few elements,
@@ -59,6 +62,8 @@ class Elementwise(Family):
         if binder.target == "cpu" and short_rows(binder.root):
             self._short(binder)
         if binder.target == "cuda":
+            one_row = math.prod(binder.lead) == 1
+            binder.binding.names["SPLIT"] = "in_one_row" if one_row else "divide"
             binder.store(
                 "r, j", binder.rj_index, lambda index: "", ahead="r, j", placeholder="STORE_FETCHED"
             )

@@ -19,6 +19,7 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
 from irkit.rkernels.binding.scalars import COMBINE
+from irkit.rkernels.binding.sum_tuples import bind_sums
 from irkit.rkernels.family import Family
 
 
@@ -77,7 +78,8 @@ def _shuffled(name: str) -> str:
 
 class Reduction(Family):
     """`RANGE`, `INIT(OPERANDS, r, j)`, `TERM(OPERANDS, r, j, k0, k1, k2)`, `COMBINE(acc, term)`,
-    `STORE(OPERANDS, r, j, acc)`, `K0`, `K1`, `K2` and `SHUFFLED`, the type that a sum is shuffled as.
+    `STORE(OPERANDS, r, j, acc)`, `K0`, `K1`, `K2` and `SHUFFLED`, the type that a sum is shuffled as; for an
+    rKernel with a parameter SUMS what `bind_sums` has.
 
     `roots` are the families of roots that can be seen so: a contraction is also a reduction.
     """
@@ -108,7 +110,8 @@ class Reduction(Family):
         extents = list(joined_reduction(binder.root))
         if len(extents) > 3:
             extents = [math.prod(extents[:-2]), *extents[-2:]]
-        for number, extent in enumerate([*extents, 1, 1, 1][:3]):
+        extents = [*extents, 1, 1, 1][:3]
+        for number, extent in enumerate(extents):
             binder.literal(f"K{number}", extent)
         printer = ElementPrinter()
         loops = (*binder.rj_index(printer), *_reduction_index(binder.root, printer))
@@ -117,6 +120,8 @@ class Reduction(Family):
         arguments = f"{binder.binding.operands}, r, j, k0, k1, k2"
         binder.binding.function("TERM", arguments, printer.lines)
         binder.binding.function("COMBINE", "acc, term", [f"return {COMBINE[found[0]]}"])
+        if binder.has_parameter("SUMS"):
+            bind_sums(binder, extents)
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)
 
 

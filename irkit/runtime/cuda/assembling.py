@@ -51,6 +51,25 @@ def assemble(ptx: str | Sequence[str], arch: str, side_by_side: bool = False) ->
         nvjitlink.destroy(handle)
 
 
+def resources_of(log: str) -> dict[str, dict[str, int]]:
+    """Per entry, of the assembler's log: registers a thread, bytes of stack frame, spill stores and loads."""
+    found: dict[str, dict[str, int]] = {}
+    for part in re.split(r"Compiling entry function ", log)[1:]:
+        name = re.match(r"'([^']+)'", part)
+        if name is None:
+            continue
+        found[name.group(1)] = {
+            key: int(match.group(1)) if (match := re.search(pattern, part)) else 0
+            for key, pattern in (
+                ("registers", r"Used (\d+) registers"),
+                ("stack", r"(\d+) bytes stack frame"),
+                ("spill_stores", r"(\d+) bytes spill stores"),
+                ("spill_loads", r"(\d+) bytes spill loads"),
+            )
+        }
+    return found
+
+
 def _log(nvjitlink: Any, handle: int, kind: str) -> str:
     buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
     if buffer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import tempfile
 import uuid
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from irkit.runtime.cuda.assembling import assemble, cubin_of
+from irkit.runtime.cuda.assembling import assemble, cubin_of, resources_of
 from irkit.runtime.cuda.entry_code import entry_ir
 from irkit.runtime.cuda.linking import linked_code, nvvm_ptx
 from irkit.runtime.units import NoEmittedModuleError, parts_of
@@ -27,21 +26,7 @@ class CompiledModule:
 
     def resources(self) -> dict[str, dict[str, int]]:
         """Per entry: registers a thread, bytes of stack frame, spill stores and loads."""
-        found: dict[str, dict[str, int]] = {}
-        for part in re.split(r"Compiling entry function ", self.log)[1:]:
-            name = re.match(r"'([^']+)'", part)
-            if name is None:
-                continue
-            found[name.group(1)] = {
-                key: int(match.group(1)) if (match := re.search(pattern, part)) else 0
-                for key, pattern in (
-                    ("registers", r"Used (\d+) registers"),
-                    ("stack", r"(\d+) bytes stack frame"),
-                    ("spill_stores", r"(\d+) bytes spill stores"),
-                    ("spill_loads", r"(\d+) bytes spill loads"),
-                )
-            }
-        return found
+        return resources_of(self.log)
 
 
 def load_module(source: str) -> ModuleType:

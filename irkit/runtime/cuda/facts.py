@@ -36,7 +36,8 @@ class LaunchFacts:
     whether its rTasks are shares of the `batch`. `places`: slices move with the turns of loops, and `place`
     puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
     for an rOperator's own kernel in mode `per-op`, by its number, where there is one. `spread`: how many
-    blocks at most share an rTask in that mode; `clusters`: how many of them must, as a cluster;
+    blocks at most share an rTask in that mode, `side_by_side` how many of them are to fit on a
+    multiprocessor; `clusters`: how many of them must, as a cluster;
     `rows_at_once`: how many rows of a batch a block is given in it. Of each nothing where it is one for all.
     `stage`: of a program that carries values, the word of a record that says what, the byte of shared memory
     where they are staged, and the fields of `Stage`.
@@ -53,6 +54,7 @@ class LaunchFacts:
     places: bool = False
     waves: bool = False
     spread: tuple[int, ...] = ()
+    side_by_side: tuple[int, ...] = ()
     stage: tuple[int, ...] = ()
     rows_at_once: tuple[int, ...] = ()
     clusters: tuple[int, ...] = ()

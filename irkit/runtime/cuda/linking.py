@@ -26,10 +26,12 @@ from irkit.runtime.cuda.apart import (
     with_own_thread,
 )
 from irkit.runtime.cuda.assembling import assemble
+from irkit.runtime.cuda.double_constants import in_constant_memory
 from irkit.runtime.cuda.embedded import Embeddable, embeddable, embedded, with_aligned
 from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
 from irkit.runtime.cuda.numba_device import of_numba
+from irkit.runtime.cuda.together import assembled, side_by_side
 from irkit.runtime.cuda.unit_code import (
     aligned,
     called,
@@ -60,7 +62,7 @@ def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -
     """Code of groups that have the entry kernels of a module between them, under their Python names."""
     units = _Units(parts, arch)
     with ThreadPoolExecutor(usable_cores()) as pool:
-        linker = _Linker(units, arch, threads, pool, aligned(parts))
+        linker = _Linker(units, arch, threads, pool, aligned(parts), side_by_side(parts.rest))
         requests = _entry_requests(parts, entries, threads, arch)
         made: dict[str, list[Callable[[], Code]]] = {}
 
@@ -184,9 +186,10 @@ class _Linker:
         threads: int,
         pool: ThreadPoolExecutor,
         aligned: Mapping[str, Sequence[bool]],
+        wanted: Mapping[str, int],
     ) -> None:
         self._units, self._arch, self._threads, self._pool = units, arch, threads, pool
-        self._aligned = aligned
+        self._aligned, self._wanted = aligned, wanted
         self._lock = threading.Lock()
         self._there: set[str] = set()
         self._waiting: list[tuple[frozenset[str], Callable[[], None]]] = []
@@ -203,7 +206,7 @@ class _Linker:
 
         def code() -> Code:
             ptx = self._ptx([*texts, *(m for prefix in needed for m in self._units.ir(prefix))])
-            return ptx, *assemble(ptx, self._arch)
+            return assembled(in_constant_memory(ptx), self._wanted, self._threads, self._arch)
 
         return self._when(needed, code).result
 
@@ -227,6 +230,7 @@ class _Linker:
             if ptx is None:
                 ptx = self._taken_in(texts, names, {*apart})
             ptx = joined(ptx, list(apart.values()), [name for p in apart for name in names[p]])
+            ptx = in_constant_memory(ptx)
             # Side by side the assembler allots registers to each function by itself: of those that stand
             # apart it does so anyway, others would take more.
             return ptx, *assemble(ptx, self._arch, side_by_side=bool(apart))

@@ -291,6 +291,17 @@ def divide(typing_context: Any, dividend: Any, divisor: Any) -> Any:
     return pair(types.uint32, types.uint32), generate
 
 
+@intrinsic
+def in_one_row(typing_context: Any, element: Any, width: Any) -> Any:
+    """(0, element): as `divide` by the width, of elements that lie in one row."""
+    pair = types.UniTuple(types.int64, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.make_tuple(builder, pair, [I64(0), args[0]])
+
+    return pair(types.int64, types.int64), generate
+
+
 def _read_special(name: str) -> Any:
     def special(typing_context: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
