@@ -83,6 +83,7 @@ class ModelInfo:
     the labels of their columns. `string_steps`: what the host makes of strings first, in order: which kind of
     step (`irkit/runtime/string_steps.py`), what it reads, what it makes, and how. `caller_inputs`: what the
     caller gives, in order, where the program reads what such steps make; empty if it is `inputs`.
+    `indexed`: inputs that are indices, and the smallest extent of what they index: -1 is its last element.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -129,6 +130,7 @@ class ModelInfo:
     maps: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     string_steps: tuple[StringStep, ...] = ()
     caller_inputs: tuple[str, ...] = ()
+    indexed: Mapping[str, int] = field(default_factory=dict[str, int])
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 
