@@ -59,6 +59,7 @@ class ModelInfo:
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `frames_only`: it names them by strings, so that the library takes no rows that are no frame.
     `unread`: places of columns of rows that are no frame which it never looks at.
     `types_apart`: it computes some columns of a data frame in other types than that of all of them; `types`:
     NumPy's names of those that the columns have of which this is the program, as float64; empty for one type.
@@ -69,7 +70,8 @@ class ModelInfo:
     hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
     model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN;
-    `sparse_zeros`: whether they may store a 0, or an element in parts.
+    `sparse_zeros`: whether they may store a 0, or an element in parts; `sparse_order`: whether the columns of
+    what a row stores must be in order.
     `stored`: of a program of rows of a CSR matrix, how many columns they have: its inputs are those of
     `irkit/dialects/csr_base.py`; 0 for any other. `stored_once`: elements that are stored twice are added up
     before it sees them. `stored_dense`: it makes dense rows of them, some at a time.
@@ -108,6 +110,7 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    frames_only: bool = False
     unread: tuple[int, ...] = ()
     types_apart: bool = False
     types: tuple[str, ...] = ()
@@ -118,6 +121,7 @@ class ModelInfo:
     dense_only: str = ""
     sparse_nan: bool = True
     sparse_zeros: bool = True
+    sparse_order: bool = False
     stored: int = 0
     stored_once: bool = False
     stored_dense: bool = False
