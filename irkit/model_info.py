@@ -59,6 +59,7 @@ class ModelInfo:
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `frames_only`: it names them by strings, so that the library takes no rows that are no frame.
     `unread`: places of columns of rows that are no frame which it never looks at.
     `types_apart`: it computes some columns of a data frame in other types than that of all of them; `types`:
     NumPy's names of those that the columns have of which this is the program, as float64; empty for one type.
@@ -69,7 +70,8 @@ class ModelInfo:
     hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
     model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN;
-    `sparse_zeros`: whether they may store a 0, or an element in parts.
+    `sparse_zeros`: whether they may store a 0, or an element in parts; `sparse_order`: whether the columns of
+    what a row stores must be in order.
     `stored`: of a program of rows of a CSR matrix, how many columns they have: its inputs are those of
     `irkit/dialects/csr_base.py`; 0 for any other. `stored_once`: elements that are stored twice are added up
     before it sees them. `stored_dense`: it makes dense rows of them, some at a time.
@@ -83,6 +85,7 @@ class ModelInfo:
     the labels of their columns. `string_steps`: what the host makes of strings first, in order: which kind of
     step (`irkit/runtime/string_steps.py`), what it reads, what it makes, and how. `caller_inputs`: what the
     caller gives, in order, where the program reads what such steps make; empty if it is `inputs`.
+    `indexed`: inputs that are indices, and the smallest extent of what they index: -1 is its last element.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -107,6 +110,7 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    frames_only: bool = False
     unread: tuple[int, ...] = ()
     types_apart: bool = False
     types: tuple[str, ...] = ()
@@ -117,6 +121,7 @@ class ModelInfo:
     dense_only: str = ""
     sparse_nan: bool = True
     sparse_zeros: bool = True
+    sparse_order: bool = False
     stored: int = 0
     stored_once: bool = False
     stored_dense: bool = False
@@ -129,6 +134,7 @@ class ModelInfo:
     maps: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     string_steps: tuple[StringStep, ...] = ()
     caller_inputs: tuple[str, ...] = ()
+    indexed: Mapping[str, int] = field(default_factory=dict[str, int])
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 

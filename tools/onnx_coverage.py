@@ -44,6 +44,13 @@ with inputs that have no elements. The branch that an `If` takes, and how many r
 must be known then too: its body is imported once for each, up to {nodes} nodes of all rounds
 (`tests/unit/test_onnx_loops.py`).
 
+Indices of `Gather`, `GatherElements`, `GatherND`, and of `Scatter` and its kin, that lie out of range are
+refused at import where they are known then. Where they are an input (as the numbers of words are), or one
+that is only cast, reshaped or transposed, the host looks at it before each run: InvalidInputError names the
+index and the range. Not looked at are arrays on a device, index tuples of several axes and computed indices:
+there the nearest element in range is taken, and an update out of range is dropped, where ONNX Runtime gives
+an error. `tests/unit/test_onnx_indices.py` compares with it.
+
 Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
 are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
 `tests/unit/test_onnx_quantised.py`, `tests/unit/test_onnx_transformer.py`,

@@ -99,6 +99,8 @@ class GraphBuilder:
         # By identity, with the array itself, so that no other one has it meanwhile.
         self._unchanging: dict[int, tuple[Array, SSAValue]] = {}
         self._symbol = symbol
+        self.indexed: dict[int, int] = {}
+        """The smallest extents that arguments index, by their numbers, as a front end notes them."""
         self.batch = BatchAnalysis()
         self.location: Attribute = UnknownLoc()
         """That of the ops that follow."""

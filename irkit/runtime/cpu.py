@@ -129,7 +129,8 @@ class CpuExecutor:
             for of in (False, True)
         ]
         ports = (*self.program.inputs, *self.program.outputs)
-        fixed = self.policy.any_value and not any(-1 in p.shape[:1] for p in self.program.inputs)
+        looked_at = not (self.policy.any_value and self.policy.any_index)
+        fixed = not looked_at and not any(-1 in p.shape[:1] for p in self.program.inputs)
         shapes = [p.shape for p in self.program.inputs]
         self._fixed_inputs = list(zip(shapes, self.policy.dtypes, strict=True)) if fixed else None
         self._halves = any(is_half(np.dtype(p.dtype)) for p in ports)
@@ -142,6 +143,7 @@ class CpuExecutor:
         self._straight = serial and self.program.dynamic
         first = self.program.inputs[0] if len(self.program.inputs) == 1 else None
         self.plain_row = self._straight and first is not None and self.state is None
+        self.plain_row = self.plain_row and self.policy.any_index
         self._row_check: ValueCheck | None = None
         if self.plain_row and self.policy.restricts(0):
             self._row_check = self.policy.value_check(0)

@@ -114,6 +114,17 @@ def _whole(info: ModelInfo, names: list[Any], value: Any) -> Array | None:
     return array if array.dtype == first and array.ndim == 2 else None
 
 
+def named_rows(info: ModelInfo, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The inputs themselves. Raises InvalidInputError for rows without names, of which the model's library
+    takes none either."""
+    if info.frames_only and not all(map(is_data_frame, inputs)):
+        raise InvalidInputError(
+            f"input '{info.inputs[0]}' has no names of columns, by which the model picks them: expected a "
+            f"data frame, got {type(next(x for x in inputs if not is_data_frame(x))).__name__}"
+        )
+    return inputs
+
+
 def _check_names(info: ModelInfo, names: Sequence[str]) -> None:
     assert info.columns is not None
     present, unused = set(names), set(info.unused)

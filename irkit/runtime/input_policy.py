@@ -61,6 +61,8 @@ class InputPolicy:
             else None
         )
         self.any_value = self._info.allow_nan and self._info.allow_infinity and self._limits is None
+        self._extents = [self._info.indexed.get(p.name) for p in self.ports]
+        self.any_index = not any(self._extents)
         self._checks = [self._check_of(dtype) for dtype in self.dtypes]
 
     @property
@@ -109,9 +111,23 @@ class InputPolicy:
             array = (
                 np.ascontiguousarray(array) if array.flags.aligned else np.array(array, order="C")
             )
+        if not self.any_index:
+            self._check_indices(number, array)
         if self.restricts(number) and not self._surely_taken(number, array):
             self.check_extent(number, extent_of(array, self._nan_counts), lambda: array)
         return array
+
+    def _check_indices(self, number: int, array: Array) -> None:
+        """Whether indices are within what they index."""
+        extent = self._extents[number]
+        if extent is None or not array.size:
+            return
+        least, most = int(array.min()), int(array.max())
+        if least < -extent or most >= extent:
+            name, odd = self.ports[number].name, most if most >= extent else least
+            raise InvalidInputError(
+                f"input '{name}' has the index {odd}: expected {-extent} to {extent - 1}"
+            )
 
     def _rounded(self, number: int, array: Array) -> Array | None:
         """Rows of float64 as the library rounds them to float32, and checked, in one pass; None of what is

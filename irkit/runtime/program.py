@@ -16,7 +16,7 @@ from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.column_types import TYPES, TypedPrograms, Types
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
-from irkit.runtime.data_frames import ColumnsApart, fitted_columns, is_data_frame
+from irkit.runtime.data_frames import ColumnsApart, fitted_columns, is_data_frame, named_rows
 from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, is_objects, logarithm, numbers_of_objects
 from irkit.runtime.integers import integers_as_floats
@@ -108,7 +108,7 @@ class CompiledProgram:
     def _read(self, inputs: Sequence[Any]) -> tuple[Sequence[Any], Types | None]:
         """`inputs` as arrays, and the types of a frame's columns, where there is a program for them."""
         try:
-            return self._plain(inputs, self._first.info), None
+            return self._plain(named_rows(self._first.info, inputs), self._first.info), None
         except ColumnsApart as apart:
             return self._plain(inputs, replace(self._first.info, types_apart=False)), apart.types
 

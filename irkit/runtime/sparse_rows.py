@@ -49,6 +49,11 @@ def csr_rows(info: ModelInfo, value: Any) -> Any:
         raise InvalidInputError(
             f"input '{name}' has NaN, which the model does not accept in sparse rows"
         )
+    if info.sparse_order and not value.has_sorted_indices:
+        raise InvalidInputError(
+            f"input '{name}' stores elements of a row out of order, of which PolynomialFeatures "
+            "of scikit-learn makes columns in other places: sort_indices() sorts them"
+        )
     if not info.sparse_zeros:
         _refuse_stored_zeros(name, value)
     return value

@@ -82,7 +82,9 @@ class Variant:
         than an executor does. With `casts`, also float64 where the library itself rounds it."""
         info, executor = self.info, self.executor
         looked_at = info.checks or info.words or info.counts_documents or info.has_strings
-        looked_at = looked_at or self._border.moves or self._stored
+        looked_at = (
+            looked_at or self._border.moves or self._stored or info.indexed or info.frames_only
+        )
         if looked_at or not isinstance(executor, CpuExecutor):
             return None
         number = [port.name for port in self.outputs].index(output)

@@ -374,6 +374,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "fixed": int,
         "boolean": np.bool_,
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
+        "as_it_is": lambda x: x,
         "fma": multiply_add,
         "quotient": lambda x, y, *reciprocal: x / y,
         "within32": lambda index, size: 0 <= index < size,

@@ -17,7 +17,9 @@ from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.driver.diagnostics.diagnostic import UserError, note
 from irkit.driver.execution.arrays import random_inputs
 from irkit.driver.execution.entry_point import entry_point_of
+from irkit.driver.instruments.run_each import as_main, other_functions
 from irkit.driver.instruments.timer import Timer
+from irkit.errors import IrkitError, UnsupportedError
 from irkit.interp import run_module
 from irkit.weights import Array
 
@@ -92,7 +94,7 @@ def _give_memory(program: ProgramOp) -> None:
 
 
 class SemanticsChecker:
-    """Keeps the outputs of the module as it was read."""
+    """Keeps the outputs of the module as it was read, and those of each other function that can be run."""
 
     def __init__(
         self, module: ModuleOp, weights: Mapping[str, Array], seed: int, timer: Timer
@@ -101,7 +103,8 @@ class SemanticsChecker:
         self._weights = weights
         self._seed = seed
         self._inputs = random_inputs(entry_point_of(module), seed)
-        self._expected = run_module(runnable(module), weights, self._inputs)
+        self._expected = self._run(module, self._inputs)
+        self._others = self._known(module)
 
     def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
         """What the module computed before is known."""
@@ -110,16 +113,50 @@ class SemanticsChecker:
         """Raise UserError if `module` no longer computes what it did."""
         with self._timer("check semantics"):
             if getattr(module_pass, "redefines", False):
-                self._expected = run_module(runnable(module), self._weights, self._inputs)
+                self._expected = self._run(module, self._inputs)
+                self._others = self._known(module)
                 return
             self._compare(module, module_pass.name)
 
     def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
         """There is nothing to run."""
 
+    def _run(self, module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
+        return run_module(runnable(module), self._weights, inputs)
+
+    def _known(self, module: ModuleOp) -> dict[str, tuple[list[Array], list[Array]]]:
+        """Inputs and outputs of functions beside the one that runs; of those alone that can be run."""
+        found: dict[str, tuple[list[Array], list[Array]]] = {}
+        for name in other_functions(module):
+            alone = as_main(module, name)
+            try:
+                inputs = random_inputs(entry_point_of(alone), self._seed)
+                found[name] = inputs, self._run(alone, inputs)
+            except (IrkitError, UserError):
+                continue
+        return found
+
     def _compare(self, module: ModuleOp, name: str) -> None:
-        found = run_module(runnable(module), self._weights, self._inputs)
-        if (text := difference(self._expected, found, coarsest(module))) is not None:
+        self._check(module, name, self._expected, self._run(module, self._inputs), "the module")
+        # A function may be gone: nothing called it, or all that did have its body.
+        for function in set(other_functions(module)) & self._others.keys():
+            inputs, expected = self._others[function]
+            try:
+                found = self._run(as_main(module, function), inputs)
+            except UnsupportedError:
+                # An op of another level is in it, which the next passes lower or delete.
+                continue
+            self._check(module, name, expected, found, f"@{function}")
+
+    def _check(
+        self,
+        module: ModuleOp,
+        name: str,
+        expected: Sequence[Array],
+        found: Sequence[Array],
+        whose: str,
+    ) -> None:
+        if (text := difference(expected, found, coarsest(module))) is not None:
             repeat = note(f"inputs were drawn with --seed={self._seed}")
-            message = f"pass '{name}' changed the meaning of the module: {text}"
+            message = f"pass '{name}' changed the meaning of {whose}: {text}"
             raise UserError(message, notes=[repeat])

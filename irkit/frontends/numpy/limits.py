@@ -17,6 +17,9 @@ def clip(x: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **rest: 
     """`np.clip`: no less than one limit and no more than the other."""
     low, high = rest.pop("min", a_min), rest.pop("max", a_max)
     array: Any = array_of(x)
+    if array.dtype.name == "bfloat16" and low is not None and high is not None:
+        # NumPy has no clip of both limits for them, and takes the one for what holds them.
+        array = array.astype(np.float32)
     if array.dtype.kind in "iu":
         # A limit of Python's that no element reaches is none, and need not be of the dtype.
         range_of = np.iinfo(array.dtype)

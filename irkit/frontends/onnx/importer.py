@@ -34,6 +34,7 @@ from irkit.frontends.onnx.extents import has_marks
 from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.functions import body_of, has_body
 from irkit.frontends.onnx.handlers import ANYWHERE, DOMAINS, HANDLERS
+from irkit.frontends.onnx.indexed import indexed_inputs
 from irkit.frontends.onnx.load import Loaded, opset_of, symbols_of
 from irkit.frontends.onnx.loops import LOOPS, unrolled
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
@@ -333,6 +334,7 @@ class Importer:
             string_outputs=tuple(name for name, value in outputs if value in strings.values),
             string_steps=self.loaded.string_steps,
             caller_inputs=self.loaded.caller_inputs,
+            indexed=indexed_inputs(self.builder),
             maps={name: strings.maps[value] for name, value in outputs if value in strings.maps},
         )
         # ONNX says of functions what they are, not to which digit; ONNX Runtime approximates them too.

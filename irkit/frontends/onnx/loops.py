@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, NodeProto
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
@@ -41,11 +41,46 @@ def _loop(node: Node, body: GraphProto, once: Body) -> Sequence[Value]:
         outputs = once([np.array(number, np.int64), np.array(True), *states])
         # Also where none is given: ONNX says that the body's is ignored then, and no runtime ignores it.
         going = _known(node, outputs[0])
+        if number == 0 and going and not _may_end(body):
+            _check_whole(node, body, most)
         states = outputs[1 : 1 + len(states)]
         for elements, value in zip(found, outputs[1 + len(states) :], strict=True):
             elements.append(value)
         number += 1
     return [*states, *(_joined(node, elements, 0) for elements in found)]
+
+
+def _may_end(body: GraphProto) -> bool:
+    """Whether the condition that a body gives may be another in another round: something of which it is
+    computed is the number of the round, or a state that the body changes."""
+    changing = {body.input[0].name}
+    for given, made in zip(body.input[2:], body.output[1:], strict=False):
+        changing |= {given.name} if given.name != made.name else set()
+    for inner in body.node:
+        if not changing.isdisjoint(_reads(inner)):
+            changing |= set(inner.output)
+    return body.output[0].name in changing
+
+
+def _reads(node: NodeProto) -> Iterator[str]:
+    """Names that a node, or one of a graph in it, reads."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph_ in (attribute.g, *attribute.graphs):
+            yield from (output.name for output in graph_.output)
+            for inner in graph_.node:
+                yield from _reads(inner)
+
+
+def _check_whole(node: Node, body: GraphProto, most: int | None) -> None:
+    """A loop whose condition holds in all rounds."""
+    if most is None:
+        node.refuse(
+            "",
+            "it has no end: there is no trip count, and the condition is the same in every round: expected a "
+            "trip count, or a condition that changes",
+        )
+    _check_size(node, body, most)
 
 
 def _known(node: Node, condition: Value) -> bool:

@@ -136,6 +136,7 @@ def _import_rows(model: Any, dtype: str, rows: RowForm) -> ImportedModel:
         checks={name: message for name, _, message in checks},
         columns=names,
         by_name=by_name,
+        frames_only=by_name and _names_strings(steps[0][1]),
         unused=unused,
         unread=() if used is None else tuple(i for i in range(features) if i not in used),
         types_apart=head is None and reads_apart(steps),
@@ -295,6 +296,18 @@ def _picked(step: Any) -> set[int] | None:
         if name not in dropped
         for i in indices
     }
+
+
+def _names_strings(step: Any) -> bool:
+    """Whether a step that picks columns, or one to which it hands them on, names some by strings."""
+    inner = _handed_to(step)
+    if inner:
+        first = [pipeline_steps(e)[:1] for e in inner]
+        return any(_names_strings(steps[0][1]) for steps in first if steps)
+    if kind_of(step) != "ColumnTransformer":
+        return False
+    given = (columns for _, part, columns in step.transformers_ if str(part) != "drop")
+    return any(isinstance(c, str) for columns in given for c in np.atleast_1d(columns).tolist())
 
 
 def _handed_to(step: Any) -> list[Any]:

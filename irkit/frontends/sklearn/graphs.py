@@ -109,6 +109,7 @@ def _isomap(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     way = _over_neighbours(importer, build(AddOp, onward, first), "min")
     way = importer.cast(way, importer.dtype(x))
     way = importer.mul(build(MulOp, way, way), [-0.5], "half")
+    importer.require_finite(way, "the kernel of Isomap", nan=False, infinite=False)
     return kernel_components(importer, step.kernel_pca_, way)
 
 

@@ -26,12 +26,15 @@ _OTHERWISE = {
     "QuantileTransformer": "leaves what is absent at 0, and moves a 0 that is there",
 }
 """Steps that do otherwise with sparse rows than a program does, and what."""
+_TREES = ("kd_tree", "ball_tree")
+"""Of which scikit-learn asks for neighbours of dense rows alone."""
 _FLOATS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "StandardScaler")
 """Steps that make float64 of integers."""
 
 
 def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[str, Any]:
-    """The fields of ModelInfo that say of sparse rows: `absent`, `dense_only`, `sparse_nan`, `sparse_zeros`.
+    """The fields of ModelInfo that say of sparse rows: `absent`, `dense_only`, `sparse_nan`, `sparse_zeros`,
+    `sparse_order`.
 
     `counted`: the rows are counts of words, of which none that is stored is 0.
     """
@@ -42,6 +45,10 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
         if getattr(step, "_sparse", True) is False:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) was fitted on dense rows"}
+        if (tree := _tree_of_points([("", step)])) is not None:
+            return {
+                "dense_only": f"step '{name}' looks for neighbours in a {tree}, which takes none"
+            }
         for kind, does in _OTHERWISE.items():
             if _meets([("", step)], kind):
                 return {"dense_only": f"step '{name}' ({kind}) {does}"}
@@ -58,7 +65,10 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
     takes_nan = bool(steps) and kind_of(steps[0][1]) in (*LIGHTGBM, "SimpleImputer")
     # Of a first step the host sees what is stored.
     zeros = counted or not (steps and _logarithms(steps[0][1]))
-    return {"absent": "zero", "sparse_nan": takes_nan, "sparse_zeros": zeros}
+    ordered = any(_meets([part], "PolynomialFeatures") for part in seen)
+    return {
+        "absent": "zero", "sparse_nan": takes_nan, "sparse_zeros": zeros, "sparse_order": ordered
+    }  # fmt: skip
 
 
 def _logarithms(step: Any) -> bool:
@@ -87,6 +97,22 @@ def _asks(model: Any, asked: tuple[str, ...]) -> bool:
 def _makes_dense(step: Any) -> bool:
     """Whether a step makes dense rows of sparse ones."""
     return form_after(kind_of(step), step, Form.UNCLEAR) is Form.DENSE
+
+
+def _tree_of_points(steps: list[tuple[str, Any]]) -> str | None:
+    """The tree of points, by scikit-learn's name, of an estimator that is given sparse rows where steps one
+    after another are; None if there is none."""
+    for _, step in steps:
+        fitted = answering(step)
+        method = getattr(getattr(fitted, "nbrs_", fitted), "_fit_method", None)
+        if method in _TREES:
+            return method
+        for _, part in _parts(step):
+            if (found := _tree_of_points(pipeline_steps(part))) is not None:
+                return found
+        if _makes_dense(step):
+            return None
+    return None
 
 
 def _meets(steps: list[tuple[str, Any]], kind: str) -> bool:

@@ -107,7 +107,7 @@ from irkit.runtime.intrinsics.cuda_lanes import (
     rows_store,
     zeros_like,
 )
-from irkit.runtime.intrinsics.cuda_libdevice import cbrt, exp2, fma, fmod, log2, quotient
+from irkit.runtime.intrinsics.cuda_libdevice import as_it_is, cbrt, exp2, fma, fmod, log2, quotient
 from irkit.runtime.intrinsics.cuda_mma import (
     magnitudes,
     mma_store,

@@ -38,6 +38,7 @@ from irkit.dialects.tensor_ops.reshape import groups_of_shapes
 from irkit.dialects.types import is_float, is_half, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.scalars import numba_type, scalar_text
+from irkit.rkernels.binding.zeros import ZEROS, beside_zero
 
 # An index and a number; times a number, and another.
 _MOVED = re.compile(r"([a-z]\w*) ([+-]) (\d+)")
@@ -111,6 +112,8 @@ class ElementPrinter:
     _names: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     # Quotients without a remainder, with the divisor, and what was divided.
     _whole: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    # Names of float zeros.
+    _zeros: set[str] = field(default_factory=set[str])
     # Operands that lie where a result does, and the pointer of that.
     results: dict[int, str] = field(default_factory=dict[int, str])
 
@@ -158,6 +161,8 @@ class ElementPrinter:
         fresh = f"v{self._count[0]}"
         self._count[0] += 1
         self.line(f"{fresh} = {expression}")
+        if expression in ZEROS:
+            self._zeros.add(fresh)
         return fresh
 
     def variable(self, start: str, element: Attribute) -> str:
@@ -202,6 +207,7 @@ class ElementPrinter:
             dict(self._from),
             dict(self._names),
             dict(self._whole),
+            set(self._zeros),
             self.results,
         )
 
@@ -294,7 +300,12 @@ class ElementPrinter:
         if isinstance(op, linalg.IndexOp):
             return index[op.dim.value.data]
         operands = [self.operand(v, scope) for v in op.operands]
-        return scalar_text(op, operands)
+        kept = beside_zero(op, operands, self._zeros)
+        for number in kept:
+            # Named first: in a branch a GPU's compiler would leave it there.
+            operands[number] = self.name(f"as_it_is({operands[number]})")
+        text = scalar_text(op, operands)
+        return f"as_it_is({numba_type(op.results[0].type)}({text}))" if kept else text
 
     def _scalar_constant(self, op: arith.ConstantOp) -> str:
         value = op.value

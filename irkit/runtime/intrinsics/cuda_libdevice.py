@@ -1,4 +1,5 @@
-"""Functions of libdevice that no function of Python's `math` stands for in Numba, by their own names."""
+"""Functions of libdevice that no function of Python's `math` stands for in Numba, by their own names, and one
+that hides from LLVM where a number is from."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
@@ -69,3 +70,17 @@ def quotient(typing_context: Any, x: Any, y: Any, high: Any, low: Any, least: An
         return builder.fdiv(arguments[0], arguments[1])
 
     return x(x, x, x, x, x), generate
+
+
+@intrinsic
+def as_it_is(typing_context: Any, x: Any) -> Any:
+    """x, which LLVM takes for no conversion: its choices beside a zero are left as they are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (value,) = arguments
+        single = isinstance(value.type, ir.FloatType)
+        code, places = ("mov.f32 $0, $1;", "=f,f") if single else ("mov.f64 $0, $1;", "=d,d")
+        kind = ir.FunctionType(value.type, [value.type])
+        return builder.call(ir.InlineAsm(kind, code, places, side_effect=False), [value])
+
+    return x(x), generate

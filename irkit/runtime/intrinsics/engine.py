@@ -32,7 +32,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 
-from irkit.runtime.intrinsics.cpu_quotients import DEFINITIONS
+from irkit.runtime.intrinsics import cpu_kept, cpu_quotients
 from irkit.runtime.intrinsics.cpu_seldom import PREFIX
 from irkit.runtime.intrinsics.loop_hints import hint_loops
 from irkit.runtime.numba_repeats import CPU, nothing_twice
@@ -113,7 +113,8 @@ def _optimise(codegen: Any, module: Any) -> None:
     if not seldom:
         return
     if any(f.is_declaration for f in seldom):
-        module.link_in(llvm.parse_assembly(DEFINITIONS))
+        for whose in (cpu_kept, cpu_quotients):
+            module.link_in(llvm.parse_assembly(whose.DEFINITIONS))
     for function in module.functions:
         if function.name.startswith(PREFIX):
             function.linkage = Linkage.internal

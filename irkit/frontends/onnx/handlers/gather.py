@@ -13,6 +13,7 @@ from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.frontends.array_ops import Ops, moving
 from irkit.frontends.onnx.handlers.arithmetic import cast, scalar
+from irkit.frontends.onnx.indexed import note_indices
 from irkit.frontends.onnx.node import Handler, Node, Value
 from irkit.frontends.onnx.provenance import known_array
 from irkit.weights import Array
@@ -41,6 +42,7 @@ def _in_range(node: Node, index: int, size: int) -> SSAValue:
         if (value < -size).any() or (value >= size).any():
             node.refuse("indices", f"some lie outside an axis of {size}")
         return node.tensor(np.where(value < 0, value + size, value).astype(np.int64))
+    note_indices(node.builder, node.operand(index), size)
     return _counted(node, cast(node, node.operand(index), i64), size)
 
 
@@ -110,7 +112,13 @@ def _gather_nd(node: Node) -> Sequence[Value]:
     data, indices = _static_shape(node, 0), _static_shape(node, 1)
     batch, depth = int(node.attribute("batch_dims", 0)), indices[-1]
     extents, rest = data[batch : batch + depth], data[batch + depth :]
-    positions = _linear(node, cast(node, node.operand(1), i64), extents)
+    known = _known_indices(node)
+    if known is None:
+        if depth == 1:
+            note_indices(node.builder, node.operand(1), extents[0])
+        positions = _linear(node, cast(node, node.operand(1), i64), extents)
+    else:
+        positions = node.tensor(_positions(node, known, extents))
     if batch:
         size = math.prod(extents)
         starts = size * np.arange(math.prod(data[:batch]), dtype=np.int64)
@@ -250,6 +258,8 @@ def _scatter_nd(node: Node) -> Sequence[Value]:
     if indices is not None:
         where = _positions(node, indices, extents).ravel()
     else:
+        if len(extents) == 1:
+            note_indices(node.builder, node.operand(1), extents[0])
         positions = _linear(node, cast(node, node.operand(1), i64), extents)
         where = node.emit(graph.ReshapeOp, positions, shape=[count])
     data = node.emit(graph.ReshapeOp, node.operand(0), shape=[math.prod(extents), *rest])
