@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
+
+AnyOp = TypeVar("AnyOp", bound=Operation)
 
 _GAP = 1 << 32
 """Between the numbers of neighbours: half of it, and half of that, is for what is put between them."""
@@ -26,6 +31,10 @@ class Positions:
     def is_before(self, op: Operation, other: Operation) -> bool:
         """Whether `op` stands before `other`; both stand in the block."""
         return self._numbers[op] < self._numbers[other]
+
+    def ordered(self, ops: Iterable[AnyOp]) -> list[AnyOp]:
+        """Ops of the block as they stand in it."""
+        return sorted(ops, key=self._numbers.__getitem__)
 
     def move_after(self, op: Operation, place: Operation) -> None:
         """Take `op` from where it stands, to behind `place`."""
