@@ -2,8 +2,8 @@
 
     python -m benchmarks.long_programs --kinds chain mix --sizes 500 1000 2000
 
-prints of each the seconds of this process's processor, and of them those of the levels and of emission: what is
-left is tracing before them, and machine code behind.
+prints of each the processor's seconds of this process, and seconds by the clock of levels and emission;
+beside these there are tracing before them, and machine code behind.
 """
 
 from __future__ import annotations
