@@ -6,7 +6,9 @@ and the legality check holds it to them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -36,9 +38,33 @@ def appends_of(op: ROperatorOp) -> list[AppendOp]:
     module = op.parent_op()
     if not isinstance(module, ModuleOp):
         return []
+    listed = _LISTED.get()
+    found = listed[1] if listed is not None and listed[0] is module else _appends(module)
+    return list(found.get(op.sym_name.data, ()))
+
+
+@contextmanager
+def appends_listed(module: ModuleOp) -> Generator[None]:
+    """What `appends_of` finds is looked up once for all rOperators of a module, none of whose schedules is
+    written or changed inside."""
+    token = _LISTED.set((module, _appends(module)))
+    try:
+        yield
+    finally:
+        _LISTED.reset(token)
+
+
+_Appends = dict[str, list[AppendOp]]
+_LISTED: ContextVar[tuple[ModuleOp, _Appends] | None] = ContextVar("appends", default=None)
+
+
+def _appends(module: ModuleOp) -> _Appends:
+    """All appends of a module's programs, by the symbol that they name."""
     programs = (p for p in module.ops if isinstance(p, ProgramOp))
-    appends = (a for p in programs for a in p.body.block.ops if isinstance(a, AppendOp))
-    return [a for a in appends if a.callee.string_value() == op.sym_name.data]
+    found: _Appends = {}
+    for append in (a for p in programs for a in p.body.block.ops if isinstance(a, AppendOp)):
+        found.setdefault(append.callee.string_value(), []).append(append)
+    return found
 
 
 def operands_named(binding: Binding, placeholders: Sequence[str]) -> list[int]:

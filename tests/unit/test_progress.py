@@ -1,7 +1,10 @@
 """The progress bar of long compilations."""
 
+import re
+import sys
 import time
 
+import numpy as np
 import pytest
 
 import irkit
@@ -45,3 +48,18 @@ def test_compilation_names_its_stages(impatient, capfd):
     # A model of its own, whose machine code is nowhere yet.
     irkit.compile(lstm_stack(1, 7, 5, 2), target="cpu", cache=False, progress=True)
     assert "machine code of rOperator" in capfd.readouterr().err
+
+
+def test_a_traced_function_names_its_stages(impatient, capfd, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    x = np.linspace(0, 1, 7)
+
+    @irkit.jit(target="cpu", cache=False)
+    def compiled(x):
+        for n in [0.5, 1.5, 2.5, 4.5]:
+            x = np.cumsum(x / (1.25 + np.sum(x * n)))
+        return x
+
+    assert np.allclose(compiled(x), compiled.__wrapped__(x))
+    shown = capfd.readouterr().err
+    assert re.search(r"(graph|tensor|task|schedule) level, [a-z-]+: \d+ of \d+", shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
@@ -334,8 +335,40 @@ def lookup(op: Operation, symbol: SymbolRefAttr) -> ROperatorOp | None:
     root = op
     while (parent := root.parent_op()) is not None:
         root = parent
-    found = SymbolTable.lookup_symbol(root, symbol) if root.has_trait(SymbolTable) else None
+    if not root.has_trait(SymbolTable):
+        return None
+    if len(symbol.nested_references.data):
+        found = SymbolTable.lookup_symbol(root, symbol)
+    else:
+        found = _named(root, symbol.root_reference.data)
     return found if isinstance(found, ROperatorOp) else None
+
+
+_NAMED: WeakKeyDictionary[Operation, WeakValueDictionary[str, Operation]] = WeakKeyDictionary()
+"""Of modules: ops by their names, as they were when one was last looked for in vain."""
+
+
+def _named(root: Operation, name: str) -> Operation | None:
+    """What has a name in a module, without going through all of it for each: a module of thousands of
+    rOperators has as many launches that name them."""
+    named = _NAMED.get(root)
+    known = None if named is None else named.get(name)
+    if known is not None and known.parent_op() is root and _name_of(known) == name:
+        return known
+    found: WeakValueDictionary[str, Operation] = WeakValueDictionary()
+    for op in root.regions[0].block.ops:
+        if (own := _name_of(op)) is not None:
+            found.setdefault(own, op)
+    _NAMED[root] = found
+    return found.get(name)
+
+
+def _name_of(op: Operation) -> str | None:
+    if op.get_trait(SymbolOpInterface) is None:
+        return None
+    # One that is no text is a fault of that op, not of those that look for another.
+    name = op.get_attr_or_prop("sym_name")
+    return name.data if isinstance(name, StringAttr) else None
 
 
 def verify_call(

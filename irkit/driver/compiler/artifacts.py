@@ -14,7 +14,7 @@ from irkit.dialects.state import state_of
 from irkit.driver.compiler.batch import info_with_borders, info_with_limits
 from irkit.driver.compiler.cache import cache_key, cached, keep, programs_folder
 from irkit.driver.compiler.identity import model_digest
-from irkit.driver.compiler.progress import SILENT, ProgressBar
+from irkit.driver.compiler.progress import SILENT, PassesShown, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
 from irkit.driver.compiler.workers_ahead import WorkersAhead
@@ -123,7 +123,7 @@ def _compile(
             policy=plan.policy,
             measure=plan.measure,
             recompute=plan.recompute,
-            instruments=watched,
+            instruments=[*watched, PassesShown(bar, level, len(STANDARD[level]))],
         )
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)

@@ -6,7 +6,11 @@ import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
 
 # Nothing is shown for what is over sooner, in seconds; and how often it is drawn anew.
 PATIENCE, PERIOD = 1.0, 0.1
@@ -60,6 +64,24 @@ class ProgressBar:
                 count = min(done(), total)
                 text = f"{name} {count} of {total}" if total else name
                 drawn.update(task, description=text, total=total or None, completed=count)
+
+
+class PassesShown:
+    """Has a bar say which pass of a level runs, of how many (it watches a pipeline)."""
+
+    def __init__(self, bar: ProgressBar, level: str, passes: int) -> None:
+        self._bar, self._level, self._passes, self._begun = bar, level, passes, 0
+
+    def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        """Another pass begins."""
+        self._begun = begun = self._begun + 1
+        self._bar.stage(f"{self._level} level, {module_pass.name}:", self._passes, lambda: begun)
+
+    def after(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """The next one says so."""
+
+    def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """The error says more."""
 
 
 SILENT = ProgressBar(False)

@@ -18,6 +18,7 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.compile import absent_device
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
 from irkit.driver.compiler.models import ONE_BUILDER
+from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import planned_device, target_of
 from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.collecting import seldom_collected
@@ -27,6 +28,7 @@ from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
 from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 from irkit.model_info import ModelInfo
+from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
 from irkit.runtime.variant import Variant
 from irkit.viewing.timeline import Timeline
@@ -75,7 +77,8 @@ class Lowered:
         self._written = list(written_arguments(main))
         self._results = len(main.function_type.outputs)
         self._program = str(built.module)
-        with ONE_BUILDER, seldom_collected():
+        with ONE_BUILDER, seldom_collected(), ProgressBar() as bar:
+            bar.stage("values of arrays")
             imported = graph_of(built)
             set_fastmath(imported.module, options["fastmath"])
             budget = options.get("memory_budget")
@@ -83,9 +86,12 @@ class Lowered:
                 imported,
                 device,
                 options["cache"],
+                bar,
                 measure=bool(options.get("measure")),
                 memory_budget=budget,
             )
+            symbols = list(artifact.report["roperators"])
+            bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
             self._variant = Variant(
                 artifact, options["mode"], absent_device(artifact, options["mode"])
             )

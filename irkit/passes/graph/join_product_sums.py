@@ -22,13 +22,21 @@ LEAST: Final = 4
 """Terms from which on one product is worth the rows that are put side by side for it."""
 
 
-def terms_of(op: graph.AddOp) -> Iterator[SSAValue]:
+def terms_of(op: graph.AddOp) -> list[SSAValue]:
     """What a tree of additions of one type adds up, from left to right; each is read there alone."""
-    for value in op.operands:
+    return [*terms_from_right(op)][::-1]
+
+
+def terms_from_right(op: graph.AddOp) -> Iterator[SSAValue]:
+    """The same from right to left: of a sum as programs write it, which adds to what was added before, the
+    first terms are found without going through all."""
+    pending = [*op.operands]
+    while pending:
+        value = pending.pop()
         inner = value.owner
-        alone = len(list(value.uses)) == 1 and value.type == op.results[0].type
+        alone = value.has_one_use() and value.type == op.results[0].type
         if isinstance(inner, graph.AddOp) and alone:
-            yield from terms_of(inner)
+            pending += inner.operands
         else:
             yield value
 
@@ -131,7 +139,7 @@ class JoinProductSums(Rule):
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter, /):
         if self._goes_on(op):
             return self.no_match(op, "it is part of a larger sum")
-        terms = list(terms_of(op))
+        terms = terms_of(op)
         by_kind: dict[tuple[object, ...], list[SSAValue]] = {}
         for term in terms:
             kind = kind_of(term)

@@ -17,7 +17,7 @@ from irkit.context import weights_of
 from irkit.dialects.constants import constant
 from irkit.dialects.graph import AddOp, ConcatOp, PadOp
 from irkit.dialects.types import int_array, ints, is_float, numpy_dtype, tensor_type
-from irkit.passes.graph.join_product_sums import terms_of
+from irkit.passes.graph.join_product_sums import terms_from_right
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import WeightStore
 
@@ -34,7 +34,7 @@ class Part:
 def parts_of(op: AddOp) -> tuple[int, list[Part]] | str:
     """The axis along which a sum puts parts side by side, and these in order; or why it is no such sum."""
     pads: list[PadOp] = []
-    for term in terms_of(op):
+    for term in terms_from_right(op):
         pad = term.owner
         if not isinstance(pad, PadOp) or not _pads_with_zeros(pad) or term.type != op.y.type:
             return "a term is not padded with zeros"

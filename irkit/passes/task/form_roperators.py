@@ -44,6 +44,9 @@ CHAIN, EPILOGUE, PROLOGUE = "JoinChain", "FuseEpilogue", "FusePrologue"
 BRANCHES = (tensor.InsertSliceOp, tensor.PadOp, tensor.ConcatOp)
 DEEPEST = 48
 """Such ops of one rOperator: each may stand in a branch of the one behind it, and Python has 100 levels."""
+LONGEST = 512
+"""Ops in bodies of one rOperator's generics, where there are several: what is made once for so many ops costs
+little to write and to read, and a function of many more costs LLVM more than its length."""
 EDGES = 4
 """Edges that repeat what one rOperator makes beside them: each doubles what is written down of that."""
 
@@ -56,9 +59,13 @@ def only_user(op: Operation) -> Operation | None:
 
 @dataclass
 class Group:
-    """Ops that become one rOperator, in program order."""
+    """Ops that become one rOperator, in program order. `branches`: how many are of `BRANCHES`; `edges`: how
+    many of the edges that repeat what is beside them; `length`: ops in the bodies of its generics."""
 
     ops: set[Operation] = field(default_factory=set[Operation])
+    branches: int = 0
+    edges: int = 0
+    length: int = 0
 
 
 class Grouping:
@@ -94,6 +101,10 @@ class Grouping:
         return sorted(distinct.values(), key=lambda ops: self.order[ops[-1]])
 
     def _add(self, op: Operation, group: Group) -> None:
+        if op not in group.ops:
+            group.branches += isinstance(op, BRANCHES)
+            group.edges += op in self.edges
+            group.length += _length(op)
         group.ops.add(op)
         self.group[op] = group
 
@@ -120,7 +131,8 @@ class Grouping:
         """The elementwise op that alone uses a root's result joins it, and so on down."""
         group, last = self.group[op], op
         while (user := only_user(last)) is not None:
-            if (reason := self._why_no_epilogue(last, user)) is not None:
+            reason = self._why_no_epilogue(last, user)
+            if (reason := reason or _why_too_long(user, group)) is not None:
                 return missed(user, EPILOGUE, "into '{}': {}", op.name, reason)
             applied(user, EPILOGUE, "into '{}'", op.name)
             self._add(user, group)
@@ -170,11 +182,11 @@ class Grouping:
         group = self.group.get(user)
         if group is None or self.group.get(edges[0]) is not group:
             return []
-        return [user] if sum(inner in self.edges for inner in group.ops) <= EDGES else []
+        return [user] if group.edges <= EDGES else []
 
     def _why_not_read(self, op: Operation, user: Operation) -> str | None:
         """Why an op is not computed where `user` reads it, or where what is fused there is read in turn."""
-        reason = self._why_no_prologue(op, user, op)
+        reason = _why_too_long(op, self.group[user]) or self._why_no_prologue(op, user, op)
         while reason is None and kind_of(user) is Kind.LIGHT:
             behind = only_user(user)
             if behind is None or self.group.get(behind) is not self.group[user]:
@@ -194,7 +206,20 @@ class Grouping:
 
 
 def _is_deep(op: Operation, group: Group) -> bool:
-    return isinstance(op, BRANCHES) and sum(isinstance(o, BRANCHES) for o in group.ops) >= DEEPEST
+    return isinstance(op, BRANCHES) and group.branches >= DEEPEST
+
+
+def _length(op: Operation) -> int:
+    """Ops in a generic's body; 0 of what is none."""
+    return sum(1 for _ in op.body.block.ops) if isinstance(op, linalg.GenericOp) else 0
+
+
+def _why_too_long(op: Operation, group: Group) -> str | None:
+    """Why a generic stays out of a group that has many ops already; None if it may join."""
+    own = _length(op)
+    if not own or own + group.length <= LONGEST:
+        return None
+    return f"their bodies together have more than {LONGEST} ops"
 
 
 def _users_through_units(op: Operation) -> list[Operation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, tensor
@@ -51,8 +51,9 @@ class Outliner:
     def outline(self, ops: list[Operation]) -> None:
         """Replace `ops` by a launch of their rOperator."""
         operands = _external_operands(ops)
+        inside = set(ops)
         results = [
-            r for op in ops for r in op.results if any(u.operation not in ops for u in r.uses)
+            r for op in ops for r in op.results if any(u.operation not in inside for u in r.uses)
         ]
         candidate = ROperatorOp("candidate", _body(ops, operands, results), _sources(ops))
         symbol = self._symbol(candidate)
@@ -105,25 +106,26 @@ def _is_copied(user: Operation, value: SSAValue) -> bool:
 def _external_operands(ops: list[Operation]) -> list[SSAValue]:
     """What a group reads from outside, each once, in order of first use."""
     found: dict[SSAValue, None] = {}
+    inside = set(ops)
     for op in ops:
         for value in op.operands:
             owner = value.owner
-            if owner not in ops and not _is_copied(op, value):
+            if owner not in inside and not _is_copied(op, value):
                 found[value] = None
     batched = any(tensor_type(v).get_shape()[:1] == (DYNAMIC,) for v in found)
-    if not batched and (source := _batch_source(ops)) is not None:
+    if not batched and (source := _batch_source(ops, inside)) is not None:
         found[source] = None
     return list(found)
 
 
-def _batch_source(ops: list[Operation]) -> SSAValue | None:
+def _batch_source(ops: list[Operation], inside: Collection[Operation]) -> SSAValue | None:
     """What the ops take the size of the batch from, where they read no element of it."""
     pending = [v for op in ops for v in op.operands]
     while pending:
         owner = pending.pop().owner
         if isinstance(owner, tensor.DimOp):
             return owner.source
-        if isinstance(owner, Operation) and owner not in ops and is_free(owner):
+        if isinstance(owner, Operation) and owner not in inside and is_free(owner):
             pending.extend(owner.operands)
     return None
 

@@ -11,14 +11,17 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.task import AppendOp, ROperatorOp
 from irkit.remarks import applied
-from irkit.rkernels.accesses import appends_of
+from irkit.rkernels.accesses import appends_listed, appends_of
 
 
 def part_in_place(module: ModuleOp) -> None:
     """Copy rOperators with `in_place` that are used in both ways."""
     taken = {op.sym_name.data for op in module.ops if isinstance(op, ROperatorOp)}
-    for op in [op for op in module.ops if isinstance(op, ROperatorOp)]:
-        appends = appends_of(op)
+    roperators = [op for op in module.ops if isinstance(op, ROperatorOp)]
+    # An append that is given another rOperator is one of those that are listed here for its own.
+    with appends_listed(module):
+        appended = [(op, appends_of(op)) for op in roperators]
+    for op, appends in appended:
         updating = [append for append in appends if _updates(op, append)]
         if not op.in_place_pairs or not updating or len(updating) == len(appends):
             continue

@@ -28,6 +28,7 @@ from irkit.passes.task.launch_constants import launches_of
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
 from irkit.rkernels import families, registry
+from irkit.rkernels.accesses import appends_listed
 from irkit.rkernels.family import TYPICAL_ROWS
 from irkit.rkernels.legality import refuses_device, refuses_scratch, root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel, Target
@@ -119,6 +120,10 @@ class Partition:
 
         Raises UnsupportedError for one that no rKernel can compute.
         """
+        with appends_listed(self.module):
+            self._offer()
+
+    def _offer(self) -> None:
         for op in self.roperators.values():
             offered = self.alternatives(op)
             op.offer(offered)

@@ -18,7 +18,12 @@ from irkit.passes.task.program_text import programs_of
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
 from irkit.rkernels import registry
-from irkit.rkernels.accesses import VECTOR_BYTES, can_read_vectors, kept_operands
+from irkit.rkernels.accesses import (
+    VECTOR_BYTES,
+    appends_listed,
+    can_read_vectors,
+    kept_operands,
+)
 from irkit.rkernels.bind import bind
 from irkit.rkernels.legality import root_of, target_of
 from irkit.schedule.model import VDevice
@@ -53,16 +58,21 @@ class SelectAccesses(ModulePass):
         for program in programs_of(op):
             program.retract()
         part_in_place(op)
-        for roperator in op.ops:
-            if not isinstance(roperator, ROperatorOp):
-                continue
-            try:
-                _select(roperator, device)
-            except UnsupportedError as error:
-                raise PassFailedException(f"@{roperator.sym_name.data}: {error}") from None
+        with appends_listed(op):
+            for roperator in op.ops:
+                if isinstance(roperator, ROperatorOp):
+                    _select(roperator, device)
 
 
 def _select(op: ROperatorOp, device: VDevice) -> None:
+    """Raises PassFailedException for an rOperator that its rKernel cannot compute."""
+    try:
+        _say_accesses(op, device)
+    except UnsupportedError as error:
+        raise PassFailedException(f"@{op.sym_name.data}: {error}") from None
+
+
+def _say_accesses(op: ROperatorOp, device: VDevice) -> None:
     """Raises UnsupportedError for an rOperator that its rKernel cannot compute."""
     op.vector_bytes = op.residents = None
     if op.rkernel is None:

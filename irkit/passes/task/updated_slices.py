@@ -24,10 +24,15 @@ def own_slices(main: func.FuncOp) -> set[Operation]:
     arguments = main.body.block.args
     state: set[SSAValue] = {arguments[pair.argument] for pair in state_of(main)}
     found: set[Operation] = set()
+    # What the first of a row of insertions is made into, of each that stands in one.
+    first: dict[SSAValue, SSAValue] = {}
     for op in list(main.body.block.ops):
-        if not isinstance(op, tensor.InsertSliceOp) or _inserted_into(op) not in state:
+        if not isinstance(op, tensor.InsertSliceOp):
             continue
-        for user, operand in _slices_read(op, _inserted_into(op)):
+        into = first[op.result] = first.get(op.dest, op.dest)
+        if into not in state:
+            continue
+        for user, operand in _slices_read(op, into):
             slice_ = user.operands[operand].owner
             assert isinstance(slice_, tensor.ExtractSliceOp)
             copy = slice_.clone()
@@ -35,13 +40,6 @@ def own_slices(main: func.FuncOp) -> set[Operation]:
             user.operands[operand] = copy.result
             found.add(copy)
     return found
-
-
-def _inserted_into(op: tensor.InsertSliceOp) -> SSAValue:
-    """What the first of a row of insertions is made into."""
-    while isinstance(op.dest.owner, tensor.InsertSliceOp):
-        op = op.dest.owner
-    return op.dest
 
 
 def _slices_read(

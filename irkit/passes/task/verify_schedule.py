@@ -22,6 +22,7 @@ from irkit.passes.task.proof import record_proof
 from irkit.passes.task.same_bodies import meanings
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
+from irkit.rkernels.accesses import appends_listed
 from irkit.rkernels.legality import why_illegal
 from irkit.row_ranges import Rows
 from irkit.schedule.composite import runs_of
@@ -125,11 +126,10 @@ def _check_together(plans: Mapping[str, Sequence[tuple[Rows, Schedule]]]) -> Non
 
 def _check_rkernels(module: ModuleOp) -> None:
     """Raises PassFailedException for an rOperator that its rKernel cannot compute as it says."""
-    device = device_of(module)
-    for op in module.ops:
-        if not isinstance(op, ROperatorOp):
-            continue
-        reason = why_illegal(op, device)
+    device, roperators = device_of(module), [o for o in module.ops if isinstance(o, ROperatorOp)]
+    with appends_listed(module):
+        reasons = [why_illegal(op, device) for op in roperators]
+    for op, reason in zip(roperators, reasons, strict=True):
         if reason is not None:
             rkernel = op.rkernel.data if op.rkernel is not None else "none"
             raise PassFailedException(f"@{op.sym_name.data} with rKernel '{rkernel}': {reason}")

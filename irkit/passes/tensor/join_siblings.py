@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,18 +15,21 @@ from xdsl.passes import ModulePass
 
 from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_elementwise
+from irkit.dialects.positions import Positions
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.gpu import gpu_of
 from irkit.passes.tensor.group_products import Depths
-from irkit.passes.tensor.joining import join, why_not_joined
+from irkit.passes.tensor.joining import Sources, join, why_not_joined
 from irkit.remarks import applied, missed
 
 RULE = "JoinSiblings"
 OPERANDS, BODY = 20, 256
 """At most so many inputs and results, and ops of a body, in one: what the registers of a kernel can hold."""
+SHORTEST = 1
+"""Ops of a body at least: what it yields."""
 
 
 @dataclass(eq=False)
@@ -34,6 +37,58 @@ class Family:
     """Ops that can be one, in program order."""
 
     ops: list[linalg.GenericOp] = field(default_factory=list[linalg.GenericOp])
+
+    @property
+    def length(self) -> int:
+        """Ops of their bodies."""
+        return sum(len(op.body.block.ops) for op in self.ops)
+
+    @property
+    def operands(self) -> int:
+        """What they read, and what others read of what they make."""
+        return _operands(self.ops)
+
+
+def _operands(ops: Sequence[linalg.GenericOp]) -> int:
+    made = {result for member in ops for result in member.results}
+    read = {value for member in ops for value in member.inputs} - made
+    return len(read) + sum(any(u.operation not in ops for u in r.uses) for r in made)
+
+
+class _Near:
+    """Families by what their ops read and make, without those that are full: of each value there may be
+    thousands."""
+
+    def __init__(self) -> None:
+        self._of: dict[SSAValue, dict[Family, None]] = {}
+        self.looked = 0
+        """Families that were offered to an op."""
+
+    def of(self, op: linalg.GenericOp) -> list[Family]:
+        """Those that may take an op."""
+        found = {family: None for value in _whole(op) for family in self._of.get(value, ())}
+        self.looked += len(found)
+        return list(found)
+
+    def put(self, family: Family) -> None:
+        """A family has one more op, the last."""
+        if family.length + SHORTEST > BODY:
+            return self._drop(family, made=True)
+        if family.operands >= OPERANDS:
+            # One more op makes one more result, and only one that reads what the family makes takes one away.
+            self._drop(family, made=False)
+            for value in family.ops[-1].results:
+                self._of.setdefault(value, {})[family] = None
+            return None
+        for value in _whole(family.ops[-1]):
+            self._of.setdefault(value, {})[family] = None
+        return None
+
+    def _drop(self, family: Family, made: bool) -> None:
+        results = {result for op in family.ops for result in op.results}
+        for value in (v for op in family.ops for v in _whole(op)):
+            if made or value not in results:
+                self._of.get(value, {}).pop(family, None)
 
 
 def _whole(op: linalg.GenericOp) -> list[SSAValue]:
@@ -100,48 +155,46 @@ def _behind_reshape(user: Operation) -> Operation:
     return returns[0] if len(returns) == len(behind) == 1 else user
 
 
-def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths) -> str | None:
+def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths, known: Sources) -> str | None:
     """Why an op cannot be one of a family; None if it can."""
     ops = [*family.ops, op]
     made = {result for member in ops for result in member.results}
-    read = {value for member in ops for value in member.inputs} - made
-    kept = sum(any(u.operation not in ops for u in result.uses) for result in made)
-    if len(read) + kept > OPERANDS or sum(len(o.body.block.ops) for o in ops) > BODY:
+    if _operands(ops) > OPERANDS or sum(len(o.body.block.ops) for o in ops) > BODY:
         return "they are too many for the registers of one kernel"
     first = next((member for member in ops if _is_epilogue(member)), None)
     if first is not None:
         others = set[SSAValue]().union(*(_read_whole(member) for member in ops))
         if others - made - _read_whole(first):
             return "one will be computed where what it reads is made, and no other"
-    return depths.why_apart(ops) or why_not_joined(ops)
+    return depths.why_apart(ops) or why_not_joined(ops, known)
 
 
 def _families(block: Block, depths: Depths, on_gpu: bool) -> list[Family]:
     """The elementwise ops of a block, those together that can be one."""
     families: list[Family] = []
-    of: dict[SSAValue, dict[Family, None]] = {}
+    near, known = _Near(), Sources()
     for op in block.ops:
         if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
             continue
         if (reason := _why_alone(op, on_gpu)) is not None:
             missed(op, RULE, "{}", reason)
             continue
-        near = {family: None for value in _whole(op) for family in of.get(value, ())}
-        own = _family_of(op, near, depths)
+        own = _family_of(op, near.of(op), depths, known)
         if not own.ops:
             families.append(own)
         own.ops.append(op)
-        for value in _whole(op):
-            of.setdefault(value, {})[own] = None
+        near.put(own)
     return families
 
 
-def _family_of(op: linalg.GenericOp, near: Collection[Family], depths: Depths) -> Family:
+def _family_of(
+    op: linalg.GenericOp, near: Collection[Family], depths: Depths, known: Sources
+) -> Family:
     """The first that takes an op of the families that read or make what it reads; or a new one."""
     if not near:
         missed(op, RULE, "they read nothing in common")
     for family in near:
-        if (reason := _why_not_of(family, op, depths)) is None:
+        if (reason := _why_not_of(family, op, depths, known)) is None:
             return family
         missed(op, RULE, "{}", reason)
     return Family()
@@ -149,18 +202,19 @@ def _family_of(op: linalg.GenericOp, near: Collection[Family], depths: Depths) -
 
 def join_block(block: Block, on_gpu: bool) -> None:
     """Join the elementwise ops of a function's body, in place."""
-    for family in _families(block, Depths(block), on_gpu):
+    families = _families(block, Depths(block), on_gpu)
+    positions = Positions(block)
+    for family in families:
         if len(family.ops) < 2:
             continue
         # To join others has moved what stands between, and may have made these wait for one another.
-        members = set[Operation](family.ops)
-        ops = [op for op in block.ops if isinstance(op, linalg.GenericOp) and op in members]
+        ops = positions.ordered(family.ops)
         if (reason := why_not_joined(ops)) is not None:
             missed(ops[0], RULE, "{}", reason)
             continue
         for op in ops:
             applied(op, RULE, "one of {}", len(ops))
-        join(ops, {})
+        join(ops, {}, positions)
 
 
 @dataclass(frozen=True)

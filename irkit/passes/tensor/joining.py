@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.positions import Positions
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import tensor_type
@@ -19,8 +20,13 @@ from irkit.dialects.types import tensor_type
 Operand = tuple[SSAValue, AffineMap]
 
 
-def why_not_joined(ops: Sequence[linalg.GenericOp]) -> str | None:
-    """Why elementwise ops of one block, in program order, cannot be one; None if they can."""
+Sources = dict[Operation, set[Operation | Block]]
+"""What makes what an op reads, in its regions too: of ops that do not change while it is known."""
+
+
+def why_not_joined(ops: Sequence[linalg.GenericOp], known: Sources | None = None) -> str | None:
+    """Why elementwise ops of one block, in program order, cannot be one; None if they can. `known` is added
+    to."""
     for op in ops:
         if (reason := _why_alone(op)) is not None:
             return reason
@@ -32,7 +38,8 @@ def why_not_joined(ops: Sequence[linalg.GenericOp]) -> str | None:
         for value, amap in zip(op.inputs, maps(op), strict=False):
             if value.owner in members and amap != identity:
                 return "one reads elements of another elsewhere than it computes its own"
-    return None if _between(ops) is not None else "one waits for what is computed from another"
+    found = _between(ops, {} if known is None else known)
+    return None if found is not None else "one waits for what is computed from another"
 
 
 def _why_alone(op: linalg.GenericOp) -> str | None:
@@ -53,14 +60,16 @@ def _is_free(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and kind_of(value.owner) is Kind.FREE
 
 
-def _between(ops: Sequence[linalg.GenericOp]) -> list[Operation] | None:
+def _between(ops: Sequence[linalg.GenericOp], known: Sources) -> list[Operation] | None:
     """What stands between the first and the last and depends on one of them; None if one depends on that."""
     members: set[Operation] = set(ops)
     late: list[Operation] = []
     found: set[Operation] = set()
     op: Operation | None = ops[0]
     while op is not None:
-        sources = {v.owner for inner in op.walk() for v in inner.operands}
+        if op not in known:
+            known[op] = {v.owner for inner in op.walk() for v in inner.operands}
+        sources = known[op]
         if op in members:
             if sources & found:
                 return None
@@ -86,10 +95,14 @@ class _Joined:
             self.inputs[value, amap] = self.block.insert_arg(element.type, len(self.inputs))
 
 
-def join(ops: Sequence[linalg.GenericOp], replaced: dict[SSAValue, Operand]) -> linalg.GenericOp:
+def join(
+    ops: Sequence[linalg.GenericOp],
+    replaced: dict[SSAValue, Operand],
+    positions: Positions | None = None,
+) -> linalg.GenericOp:
     """One op in the place of `ops` (`why_not_joined` is None). Inputs in `replaced` are read otherwise: as
-    the value and map there, from the loops that the ops have."""
-    late = _between(ops)
+    the value and map there, from the loops that the ops have. `positions` of their block are kept."""
+    late = _between(ops, {})
     assert late is not None
     members, made = set(ops), _Joined()
     reads = [
@@ -110,7 +123,7 @@ def join(ops: Sequence[linalg.GenericOp], replaced: dict[SSAValue, Operand]) -> 
             known[result] = value
             if any(use.operation not in members for use in result.uses):
                 outputs.append((result, value))
-    return _finish(ops, late, made, outputs)
+    return _finish(ops, late, made, outputs, positions)
 
 
 def _read(value: SSAValue, amap: AffineMap, replaced: dict[SSAValue, Operand]) -> Operand:
@@ -133,6 +146,7 @@ def _finish(
     late: Sequence[Operation],
     made: _Joined,
     outputs: Sequence[tuple[SSAValue, SSAValue]],
+    positions: Positions | None,
 ) -> linalg.GenericOp:
     last = ops[-1]
     destinations = [_destination(result) for result, _ in outputs]
@@ -151,11 +165,12 @@ def _finish(
         [result.type for result, _ in outputs],
     )
     new.location = last.location
-    Rewriter.insert_op(new, InsertPoint.after(last))
+    insert = _insert_after if positions is None else positions.insert_after
+    insert(new, last)
     at: Operation = new
     for op in late:
         op.detach()
-        Rewriter.insert_op(op, InsertPoint.after(at))
+        insert(op, at)
         at = op
     for (old, _), value in zip(outputs, new.results, strict=True):
         value.name_hint = old.name_hint
@@ -163,6 +178,10 @@ def _finish(
     for op in reversed(ops):
         Rewriter.erase_op(op)
     return new
+
+
+def _insert_after(op: Operation, place: Operation) -> None:
+    Rewriter.insert_op(op, InsertPoint.after(place))
 
 
 def _destination(result: SSAValue) -> SSAValue:
