@@ -1,4 +1,4 @@
-"""Maps that a mask in memory chooses for: blocks where it holds for no element, and what is written in place."""
+"""Maps that a mask in memory chooses for: blocks where it holds for no element; what is written in place."""
 
 # pyright: basic, reportAttributeAccessIssue=false, reportCallIssue=false
 
