@@ -99,7 +99,7 @@ class Auto:
             return chosen, self._watched
         if chosen is not None:
             self._look_again(size)
-        tried = self.times.setdefault(size, {m: [] for m in self.modes})
+        self.times.setdefault(size, {m: [] for m in self.modes})
         # All calls of a mode in a row, as they will be: the one before leaves threads awake, or asleep.
         return next((m for m in self.modes if not self._is_tried(size, m)), self.modes[-1]), True
 
