@@ -1,8 +1,8 @@
 """Whether an rKernel can update operands in place, as an rOperator says in `in_place`.
 
 It can if each element of the operand is read only by functions that store, at the place that is written
-there, by the one call that makes this element, before it is written. What is printed is looked at, since
-that is what runs.
+there, by the one call that makes this element, before it is written, or by one that is asked before that.
+What is printed is looked at, since that is what runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from irkit.rkernels.rkernel import RKernel
 from irkit.syntax_trees import in_one_thread
 
 # Placeholders of functions that store one element.
-STORES = ("STORE", "STORE_FETCHED", "STORE_SHORT", "STORE_WITHIN", "STORE_OUTSIDE")
+STORES = (
+    "STORE",
+    "STORE_FETCHED",
+    "STORE_SHORT",
+    "STORE_WITHIN",
+    "STORE_OUTSIDE",
+    "STORE_UNMASKED",
+)
+# Of functions that are asked of a block of elements before any of it is stored.
+ASKS = ("MASK",)
 
 
 def refuses_in_place(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:
@@ -45,10 +54,32 @@ def _reads_its_own(binding: Binding, source: str, target: str) -> bool:
     bodies = {f.partition("(")[0]: f.partition("):\n")[2] for f in binding.functions}
     named = {f"@fused\ndef {binding.names.get(name)}" for name in STORES}
     stores = [bodies.pop(name) for name in sorted(named & bodies.keys())]
+    asks = {f"@fused\ndef {binding.names.get(name)}" for name in ASKS}
+    asked = [bodies.pop(name) for name in sorted(asks & bodies.keys())]
     if any(_uses(body)[source] for body in bodies.values()):
         return False
     found = [_Body.of(text, source, target) for text in stores]
-    return any(body.stored for body in found) and all(body.own for body in found)
+    own = any(body.stored for body in found) and all(body.own for body in found)
+    return own and all(_asks_its_own(text, stores, source, target) for text in asked)
+
+
+def _asks_its_own(text: str, stores: Sequence[str], source: str, target: str) -> bool:
+    """Whether a function that is asked before an element is stored loads that one alone: by an index that is
+    the same text, of names that are bound alike, where it is stored."""
+    body = _Body.of(text, source, target)
+    if not body.loaded:
+        return body.right
+    index = set(re.findall(r"\bv\d+\b", " ".join(body.loaded)))
+    bound = {line.strip() for line in text.splitlines() if line.split(" = ")[0].strip() in index}
+    return (
+        body.right
+        and not body.stored
+        and any(
+            body.loaded <= _Body.of(store, source, target).stored
+            and bound <= {line.strip() for line in store.splitlines()}
+            for store in stores
+        )
+    )
 
 
 def _uses(text: str) -> Counter[str]:

@@ -25,6 +25,9 @@ _TRIALS, _SHORT_TRIALS = 2, 7
 _AWAKE_AFTER = 5e-4
 # After how many times as many calls a choice is looked at again: the first, where looks add up, and others.
 _SOON, _LATER = 2, 8
+# A mode of long calls that took so many times as long as the fastest is called once in a look at all of them:
+# callers wait for what is tried, and what a look finds is noise in figures, which is seldom as much.
+_FAR = 1.25
 # Calls of the chosen mode that must all be slow before it is doubted; doubled with each doubt.
 _PATIENCE = 8
 # Calls after which what was chosen in doubt is looked at again; doubled with each look.
@@ -67,7 +70,7 @@ class Auto:
     compared: then all are measured anew. Modes of one kind move together. What is chosen then may be so for a
     moment only, while others use the processors, and is looked at again soon.
     Since figures that move are seen there, a look after many calls adds to what was measured before: noise
-    makes a call slower, and never faster.
+    makes a call slower, and never faster. What was much slower, and is in the first call again, has no more.
     """
 
     def __init__(self, modes: Sequence[Mode], watched: bool = False) -> None:
@@ -96,9 +99,9 @@ class Auto:
             return chosen, self._watched
         if chosen is not None:
             self._look_again(size)
-        tried = self.times.setdefault(size, {m: [] for m in self.modes})
+        self.times.setdefault(size, {m: [] for m in self.modes})
         # All calls of a mode in a row, as they will be: the one before leaves threads awake, or asleep.
-        return next((m for m in self.modes if not _enough(tried[m])), self.modes[-1]), True
+        return next((m for m in self.modes if not self._is_tried(size, m)), self.modes[-1]), True
 
     def report(self, rows: int, mode: Mode, seconds: float) -> None:
         """Record a timed call; settles when every mode has been tried often enough."""
@@ -106,10 +109,17 @@ class Auto:
         if size in self.chosen:
             self._watch(size, mode, seconds)
             return
-        tried = self.times[size]
-        tried[mode].append(seconds)
-        if all(map(_enough, tried.values())):
+        self.times[size][mode].append(seconds)
+        if all(self._is_tried(size, m) for m in self.modes):
             self._settle(size)
+
+    def _is_tried(self, size: int, mode: Mode) -> bool:
+        """Whether enough is known of a mode; in doubt nothing is that was before."""
+        seconds, least = self.times[size][mode], self._least.get(size)
+        if _enough(seconds) or not seconds or least is None:
+            return _enough(seconds)
+        known = min(least[mode], *seconds)
+        return known > max(_FAR * min(least.values()), _AWAKE_AFTER)
 
     def _settle(self, size: int) -> None:
         tried = self.times[size]

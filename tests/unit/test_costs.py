@@ -392,6 +392,9 @@ PROGRAMS = {
         "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
         "dilations = array<i64: 1, 1>, group = 1 : i64}",
     ),
+    "chosen by a mask": text(
+        "where", "tensor<1000xi1>, tensor<1000xf32>, tensor<1000xf32>", "tensor<1000xf32>"
+    ),
     "conv": text(
         "conv",
         "tensor<1x64x8x8xf32>, tensor<8x64x3x3xf32>",

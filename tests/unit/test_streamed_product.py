@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu_emulator import run as emulate
+from numba import int64, njit
 from test_panel_product import drawn, expression, gemm
 from test_product import roperators
 
@@ -18,6 +19,8 @@ from irkit.interp import run_module
 from irkit.rkernels import registry
 from irkit.rkernels.bind import bind
 from irkit.rkernels.cpu import streamed_product
+from irkit.runtime.intrinsics import cpu as intrinsics
+from irkit.runtime.intrinsics.cpu_products import add_tile
 from irkit.weights import WeightStore
 
 VARIANTS = ["product.streamed", "product.streamed_wide"]
@@ -97,3 +100,23 @@ def test_chosen_for_few_rows_of_a_large_matrix():
     source = expression("C(m, n) +=! A(m, k) * B(k, n)", LARGE, "tensor<4x400xf32>")
     program = irkit.compile(irkit.parse(source), "cpu", device="cpu2", cache=False)
     assert "product.streamed" in program.ir()
+
+
+@pytest.mark.parametrize(("dtype", "lanes", "fetched"), [("f4", 16, 2), ("f4", 8, 1), ("f8", 8, 2)])
+def test_each_line_is_fetched_once_ahead_of_a_tile(dtype: str, lanes: int, fetched: int):
+    """Two vectors of a row: two lines of a cache, or one where vectors are half as long."""
+    pointers = {"f4": intrinsics.float32p, "f8": intrinsics.float64p}
+    pointer: Any = pointers[dtype]
+    add: Any = add_tile
+
+    @njit
+    def tile(a: Any, b: Any, c: Any) -> None:
+        add(4, 2, lanes, 4, 7, pointer(a), 0, 7, pointer(b), 0, 40, pointer(c), 0, 40, int64(1))
+
+    a, b, c = (np.arange(n * 40, dtype=dtype).reshape(n, 40) for n in (4, 7, 4))
+    a = np.ascontiguousarray(a[:, :7])
+    tile(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+    np.testing.assert_array_equal(c[:, : 2 * lanes], (a @ b)[:, : 2 * lanes])
+    (text,) = tile.inspect_llvm().values()
+    # The loop over seven terms is unrolled.
+    assert text.count("call void @llvm.prefetch") == 7 * fetched

@@ -13,7 +13,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from irkit.dialects.graph.base import GraphOp, product
+from irkit.dialects.graph.choice_rules import AndOfSame, WhereOfOne, WhereOfWhere
 from irkit.dialects.graph.elementwise import CastOp
+from irkit.dialects.graph.logic import AndOp, WhereOp
 from irkit.dialects.graph.shape import (
     ConcatOp,
     ExpandOp,
@@ -113,6 +115,19 @@ class ReshapeToOwnShape(Rule):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
         _forward_if_same(self, op, rewriter)
+
+
+class ReshapeOfRepeated(Rule):
+    """reshape(expand(x)) = expand(x) where x is one element"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
+        if not isinstance(inner := op.x.owner, ExpandOp):
+            return self.no_match(op, "the operand is no expansion")
+        shape = _shape(op.y)
+        if _shape(inner.x) != () or DYNAMIC in shape:
+            return self.no_match(op, "more than one element is repeated, or so often as rows come")
+        rewriter.replace(op, ExpandOp.make([inner.x], {"shape": int_array(shape)}))
 
 
 class ReshapeOfReshape(Rule):
@@ -262,11 +277,13 @@ class TransposeOfTranspose(Rule):
 
 
 PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    AndOp: (AndOfSame(),),
     CastOp: (CastToOwnType(), CastOfWidened()),
     ConcatOp: (ConcatOfOne(),),
     ExpandOp: (ExpandToOwnShape(),),
-    ReshapeOp: (ReshapeToOwnShape(), ReshapeOfReshape()),
+    ReshapeOp: (ReshapeToOwnShape(), ReshapeOfRepeated(), ReshapeOfReshape()),
     SliceOp: (SliceOfWhole(), SliceOfSlice(), SliceOfConcat(), SliceOfReshapedConcat()),
     TransposeOp: (TransposeOfOrder(), TransposeOfTranspose()),
+    WhereOp: (WhereOfOne(), WhereOfWhere()),
 }
 """Op → its rules; graph ops look themselves up here."""

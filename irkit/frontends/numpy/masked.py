@@ -87,13 +87,21 @@ class MaskedArray(NDArrayOperatorsMixin):
         result: Any = ufunc(*plain)
         r = recorder()
         value = r.expand(r.read(result.spot.view), self.array.shape)
+        if result.dtype == bool and not self.before and self.held.shape == self.array.shape:
+            # A test is false where nothing was picked, so that what hangs on it is asked of the mask alone.
+            value = r.op(AndOp, self.mask, value)
         return MaskedArray(value, self.same, self.before)
 
     def _into(self, ufunc: np.ufunc, plain: list[Any], out: tuple[Any, ...]) -> Any:
         """Picked elements are a copy, which everything that is bound to it sees written."""
         if len(out) != 1 or not isinstance(out[0], MaskedArray):
             raise refused(f"out= of {ufunc.__name__} with elements picked by a mask: {UNKNOWN}")
-        ufunc(*plain, out=self._beside(out[0]))
+        into = self._beside(out[0])
+        if self.before or self.held.shape != into.shape:
+            ufunc(*plain, out=into)
+        else:
+            # What was not picked is not seen: left as it is, it needs no computing where nothing is picked.
+            ufunc(*plain, out=into, where=self.held)
         return out[0]
 
     def _beside(self, x: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from irkit.frontends.numpy.alike import same_bytes
 from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced, value_of
 from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.masked import MaskedArray, same_mask
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.picks import Pick
@@ -88,12 +89,15 @@ class MaskedCell:
     whole: Cell | Array
     mask: _Mask
     before: int
+    begun: tuple[Value, Value] | None = None
+    """The array and the mask that a round begins with."""
 
     def copy(self) -> MaskedArray:
         """What is in it now."""
         mask = self.mask.value()
         if isinstance(self.whole, Cell):
-            return MaskedArray(value_of(self.whole.array), mask, self.before)
+            self.begun = value_of(self.whole.array), mask
+            return MaskedArray(self.begun[0], mask, self.before)
         return MaskedArray(recorder().constant(self.whole), mask, self.before, self.whole)
 
     def after(self, name: str, value: Any) -> Writes:
@@ -103,11 +107,22 @@ class MaskedCell:
             raise refused(f"'{name}' is what a mask picked before a round alone: {_SAME}")
         masks = self._mask_after(name, value)
         if isinstance(self.whole, Cell):
-            return [*masks, *self.whole.after(name, value.array)]
+            return [*masks, *self.whole.after(name, self._kept(value))]
         known = value.array.spot.known
         if known is None or not same_bytes(known, self.whole):
             raise refused(f"'{name}' is known before a round, and not after it: {_SAME}")
         return masks
+
+    def _kept(self, value: MaskedArray) -> TracedArray:
+        """The array for the next round: what was not picked, which nothing sees any more, stays as it was, so
+        that where nothing is picked nothing is to be computed."""
+        if self.begun is None:
+            return value.array
+        array, (old, mask) = value.array, self.begun
+        alike = (mask.shape, old.dtype) == (old.shape, array.dtype) and array.shape == old.shape
+        if not alike or mask.shape == () or same_mask(value.value, old):
+            return array
+        return LIBRARY.where(fresh(mask), array, fresh(old))
 
     def _mask_after(self, name: str, value: MaskedArray) -> Writes:
         if self.mask.new is None:

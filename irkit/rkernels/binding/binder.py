@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import (
@@ -209,8 +209,10 @@ class Binder:
         accumulator: Callable[[Index], str],
         ahead: str | None = None,
         placeholder: str = "STORE",
+        known: Mapping[SSAValue, str] | None = None,
     ) -> None:
         """`STORE`, or another `placeholder`: the epilogue of one element of the root, into every result.
+        Elements of the operands `known` are those texts.
 
         With `ahead`, the arguments that name the element, it takes one more, `known`: what
         `FETCH(OPERANDS, ahead)` returns, the elements of operands that do not wait for the sums; `NOTHING` is
@@ -222,6 +224,8 @@ class Binder:
         where = index(printer)
         if self.root.value is not None:
             printer.known[self.root.value] = accumulator
+        for operand, text in (known or {}).items():
+            printer.known[operand] = lambda _, text=text: text
         first = len(self.block.args)
         extents = self.root.parallel[: len(where)]
         stores: list[str] = []

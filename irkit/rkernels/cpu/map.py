@@ -10,7 +10,8 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.approximations import is_approximate
 from irkit.rkernels.binding.inserted import inserted_of
-from irkit.rkernels.families.elementwise import short_rows
+from irkit.rkernels.families.elementwise import BLOCK, masked_rows, short_rows
+from irkit.rkernels.fused_work import words
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -57,6 +58,24 @@ def map_short(task, tasks, rows, scratch, OPERANDS):
             for j in range(J):
                 STORE_SHORT(OPERANDS, q, i, j)
         r += last - first
+
+
+def map_chosen(task, tasks, rows, scratch, OPERANDS):
+    """Blocks of which a mask holds for no element need what is kept there alone: where that is there already,
+    nothing is read or written."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0, r1):
+        for b in range(j0, j1, BLOCK):
+            end = min(b + BLOCK, j1)
+            some = False
+            for j in range(b, end):
+                some |= MASK(OPERANDS, r, j)
+            if some:
+                for j in range(b, end):
+                    STORE(OPERANDS, r, j)
+            else:
+                for j in range(b, end):
+                    STORE_UNMASKED(OPERANDS, r, j)
 
 
 def map_inserted(task, tasks, rows, scratch, OPERANDS):
@@ -157,6 +176,25 @@ def _short_work(part: Part) -> Work:
     return stored + work(row=1, index=2) * (part.rows / before)
 
 
+_CHOSEN = 0.7
+"""Of the blocks of a mask hold for some element: a guess, since masks are data. Asking takes a tenth of
+simple arithmetic, by measurement, and saves nearly all of it where no element is chosen."""
+
+
+def _chosen_work(part: Part) -> Work:
+    """Every element of the mask is looked at; the rest, and its bytes, where it holds for some."""
+    body = part.root.body
+    assert body is not None
+    assert body.last_op is not None
+    values = (*body.args, *body.last_op.operands)
+    kinds = [tensor_type(v) for v in values]
+    large = [t.element_type for t in kinds if tuple(t.get_shape()) == part.root.parallel]
+    kept = 4 * sum(map(words, large)) * part.elements
+    blocks = part.rounds(part.width, BLOCK) * part.rows
+    asked = work(op=part.elements / 4, row=2 * blocks, byte=-(1 - _CHOSEN) * kept)
+    return part.store * (_CHOSEN * part.elements) + asked
+
+
 def _inserted_work(part: Part) -> Work:
     return part.store * part.elements + work(row=3 * part.rows)
 
@@ -177,4 +215,14 @@ RKERNELS = [
     ),
     RKernel("map", "short", "cpu", __name__, "map_short", legal=short_rows, work=_short_work),
     RKernel("map", "masked", "cpu", __name__, "map_masked", legal=_narrow, work=_masked_work),
+    RKernel(
+        "map",
+        "chosen",
+        "cpu",
+        __name__,
+        "map_chosen",
+        legal=masked_rows,
+        work=_chosen_work,
+        parameters={"BLOCK": BLOCK},
+    ),
 ]

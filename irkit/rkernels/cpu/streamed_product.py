@@ -3,7 +3,8 @@
 C[m, c] = sum_k A[m, k] * B[k, c]. Each element of B is used for a few rows alone, so copying it takes longer
 than what it is copied for, and a panel of all terms of a few columns reads a line here and a line there.
 Here DEPTH rows of B are read side by side from their first column to their last, as memory gives them
-fastest, and what they add to the sums goes to scratch that stays in the second-level cache.
+fastest, and what they add to the sums goes to scratch that stays in the second-level cache. So many runs are
+more than a processor follows by itself, so what comes next in each is fetched by name.
 """
 
 import math
@@ -17,7 +18,7 @@ from irkit.rkernels.cpu.product import LARGE, PANEL_BYTES, SMALL, Tile, fitted_t
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
-_DEPTH = 8
+_DEPTH = 16
 _MOST_ROWS = 32
 _FEWEST_COLUMNS = 256
 _SUMS_BYTES = 1 << 18

@@ -22,6 +22,8 @@ from irkit.runtime.intrinsics.half_conversions import HALF, I16, widened
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 LANES = 16
+LINE, AHEAD = 64, 512
+"""Bytes of a line of a cache, and how far ahead of what is read in a row what follows is fetched."""
 
 
 def in_register(builder: Any, value: Any) -> Any:
@@ -119,7 +121,8 @@ def add_tile(
     """C[i, j] += sum over k of A[i, k] * B[k, j], for `rows` rows i and `vectors` times `lanes` columns j.
 
     The literals are those of `multiply_tile`; rows are `below_a`, `below_b` and `below_c` elements apart.
-    Where `anew` is not 0, C are sums of these terms alone.
+    Where `anew` is not 0, C are sums of these terms alone. B comes from memory, several rows at a time: a
+    tile is done before a processor has found by itself what to fetch, so AHEAD of it is fetched here.
     """
     if not all(isinstance(n, types.IntegerLiteral) for n in (most, vectors, lanes)):
         return None
@@ -135,7 +138,8 @@ def add_tile(
             starts = [builder.add(at_a, builder.mul(below_a, n)) for n in numbers]
             rows_of_a = [builder.gep(a, [start]) for start in starts]
             start = tile.load(fresh, place, below_c, numbers)
-            sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), below_b, start)
+            column = builder.gep(b, [at_b])
+            sums = tile.sums(rows_of_a, k, column, below_b, start, AHEAD)
             tile.store(sums, place, below_c, numbers)
         return context.get_dummy_value()
 
@@ -229,11 +233,18 @@ class Tile:
         pairs = [zip(s, o, strict=True) for s, o in zip(sums, others, strict=True)]
         return [[self.builder.fadd(x, y) for x, y in row] for row in pairs]
 
+    def fetch_row(self, row: Any, distance: int) -> None:
+        """Fetch what lies `distance` bytes behind the tile's part of a row, each line of a cache once."""
+        nbytes = self.lanes * (4 if isinstance(self.vector.element, ir.FloatType) else 8)
+        for n in range(0, self.across, max(1, LINE // nbytes)):
+            self._prefetch(self.vector_at(row, n + distance // nbytes))
+
     def sums(
-        self, rows: list[Any], k: Any, b: Any, width: Any, start: list[list[Any]] | None = None
-    ) -> list[list[Any]]:
+        self, rows: list[Any], k: Any, b: Any, width: Any, start: list[list[Any]] | None = None,
+        distance: int = 0,
+    ) -> list[list[Any]]:  # fmt: skip
         """Runs over k at least once; returns the sums of each row, from `start` or zero on, the builder
-        behind the loop."""
+        behind the loop. What is `distance` bytes further on in each row of B is fetched meanwhile."""
         builder = self.builder
         before = builder.block
         loop, done = (builder.append_basic_block(n) for n in ("tile.loop", "tile.done"))
@@ -246,6 +257,8 @@ class Tile:
             self.fetch(rows[0], k, len(rows), step)
         column = builder.gep(b, [builder.mul(step, width)])
         values = [builder.load(self.vector_at(column, n), align=4) for n in range(self.across)]
+        if distance:
+            self.fetch_row(column, distance)
         following = builder.add(step, _I64(1))
         step.add_incoming(following, loop)
         zero = ir.Constant(self.vector, [0.0] * self.lanes)

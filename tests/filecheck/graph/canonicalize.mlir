@@ -139,3 +139,65 @@ func.func @other_blocks(%a: tensor<3xf32>, %b: tensor<5xf32>) -> tensor<1x4xf32>
   %2 = graph.slice %1 {offsets = array<i64: 0, 0>, sizes = array<i64: 1, 4>, strides = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<1x4xf32>
   func.return %2 : tensor<1x4xf32>
 }
+
+// What repeats one element repeats it in any shape.
+// CHECK-LABEL: func.func @reshape_of_repeated
+func.func @reshape_of_repeated(%x: tensor<f32>, %r: tensor<6xf32>) -> (tensor<2x3xf32>, tensor<12xf32>) {
+  // CHECK-NEXT: %[[Y:.*]] = graph.expand %x {shape = array<i64: 2, 3>} : (tensor<f32>) -> tensor<2x3xf32>
+  // CHECK-NEXT: %[[R:.*]] = graph.expand %r {shape = array<i64: 2, 6>}
+  // CHECK-NEXT: %[[S:.*]] = graph.reshape %[[R]]
+  // CHECK-NEXT: func.return %[[Y]], %[[S]]
+  %0 = graph.expand %x {shape = array<i64: 6>} : (tensor<f32>) -> tensor<6xf32>
+  %1 = graph.reshape %0 {shape = array<i64: 2, 3>} : (tensor<6xf32>) -> tensor<2x3xf32>
+  %2 = graph.expand %r {shape = array<i64: 2, 6>} : (tensor<6xf32>) -> tensor<2x6xf32>
+  %3 = graph.reshape %2 {shape = array<i64: 12>} : (tensor<2x6xf32>) -> tensor<12xf32>
+  func.return %1, %3 : tensor<2x3xf32>, tensor<12xf32>
+}
+
+// CHECK-LABEL: func.func @where_of_one
+func.func @where_of_one(%c: tensor<3x4xi1>, %x: tensor<3x4xf32>, %r: tensor<4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  // CHECK-NEXT: %[[Y:.*]] = graph.where %c, %r, %r
+  // CHECK-NEXT: func.return %x, %[[Y]]
+  %0 = graph.where %c, %x, %x : (tensor<3x4xi1>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %1 = graph.where %c, %r, %r : (tensor<3x4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  func.return %0, %1 : tensor<3x4xf32>, tensor<3x4xf32>
+}
+
+// CHECK-LABEL: func.func @where_of_where
+func.func @where_of_where(%c: tensor<4xi1>, %d: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[A:.*]] = graph.where %c, %x, %z
+  // CHECK-NEXT: %[[B:.*]] = graph.where %c, %z, %y
+  // CHECK-NEXT: %[[I:.*]] = graph.where %d, %x, %y
+  // CHECK-NEXT: %[[C:.*]] = graph.where %c, %[[I]], %z
+  // CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]]
+  %0 = graph.where %c, %x, %y : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = graph.where %c, %0, %z : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = graph.where %c, %z, %0 : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %3 = graph.where %d, %x, %y : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = graph.where %c, %3, %z : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %1, %2, %4 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// A value that is repeated by the choice keeps its shape by it.
+// CHECK-LABEL: func.func @where_of_smaller
+func.func @where_of_smaller(%c: tensor<1xi1>, %x: tensor<1xf32>, %y: tensor<4xf32>, %z: tensor<1xf32>) -> tensor<4xf32> {
+  // CHECK-NEXT: graph.where %c, %x, %y
+  // CHECK-NEXT: graph.where
+  %0 = graph.where %c, %x, %y : (tensor<1xi1>, tensor<1xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = graph.where %c, %0, %z : (tensor<1xi1>, tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @and_of_same
+func.func @and_of_same(%c: tensor<4xi1>, %x: tensor<4xi1>, %y: tensor<4xi1>) -> (tensor<4xi1>, tensor<4xi1>, tensor<4xi1>) {
+  // CHECK-NEXT: %[[A:.*]] = graph.and %x, %c
+  // CHECK-NEXT: %[[B:.*]] = graph.and %c, %x
+  // CHECK-NEXT: %[[C:.*]] = graph.and %y, %[[A]]
+  // CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]]
+  %0 = graph.and %x, %c : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %1 = graph.and %c, %0 : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %2 = graph.where %c, %x, %y : (tensor<4xi1>, tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %3 = graph.and %2, %c : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  %4 = graph.and %y, %0 : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  func.return %1, %3, %4 : tensor<4xi1>, tensor<4xi1>, tensor<4xi1>
+}
