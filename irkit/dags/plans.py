@@ -4,8 +4,7 @@ wanted."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import Any
 
@@ -28,6 +27,23 @@ from irkit.viewing.timeline import Timeline
 
 def _unwatched(number: int, stream: Any) -> None:
     """Nobody looks at the clock."""
+
+
+class _Guarded:
+    """What is told of an error of a `with` statement, which goes on. A replay takes a few µs: one that a
+    generator makes would be a part of them."""
+
+    __slots__ = ("_failed",)
+
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        self._failed = failed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self._failed(error)
 
 
 class Plan:
@@ -194,23 +210,21 @@ class Plan:
         if number in self._awaited:
             events[number] = self._device.record(stream)
 
-    @contextmanager
-    def _guarded(self) -> Generator[None]:
+    def _guarded(self) -> _Guarded:
         """Errors say where they came from and what may be written, and nothing of a run that failed goes on:
         the next one starts anew."""
         self._doing, self._begun = None, []
-        try:
-            yield
-        except BaseException as error:
-            drain(self._device, self._streams[1:])
-            self._graph = self._begin = self._end = None
-            self._streams = []
-            doing, begun = self._doing, list(self._begun)
-            if isinstance(error, DeviceError):
-                raise failed(error, doing, self._steps, begun) from error
-            if doing is not None:
-                error.add_note(f"'{doing.task.name}' ({doing.task.origin}); {in_part(begun)}")
-            raise
+        return _Guarded(self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        drain(self._device, self._streams[1:])
+        self._graph = self._begin = self._end = None
+        self._streams = []
+        doing, begun = self._doing, list(self._begun)
+        if isinstance(error, DeviceError):
+            raise failed(error, doing, self._steps, begun) from error
+        if doing is not None:
+            error.add_note(f"'{doing.task.name}' ({doing.task.origin}); {in_part(begun)}")
 
     # -- what it has of the device
 

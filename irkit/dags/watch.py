@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, is_
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from irkit.dags.memory import Memory
 from irkit.dags.steps import Step
 from irkit.errors import InvalidInputError
 
+_ALLOCATION = attrgetter("gpu_data")
 Stamp = Callable[[], object]
 """Says where an array is, and how large: another answer than before is another place."""
 
@@ -33,6 +35,8 @@ class Watched:
     recorded: object
     step: Step
     name: str
+    allocation: tuple[Any, Any] | None = None
+    """An array of Numba's and what it has of the device, which says as much."""
 
 
 class Watch:
@@ -49,8 +53,13 @@ class Watch:
                 stamp, moved = stamp_of(owner), locate(use.array) != use.located
                 if moved or id(owner) not in found:
                     recorded = None if moved else stamp()
-                    found[id(owner)] = Watched(stamp, recorded, step, use.name)
-        self._watched = list(found.values())
+                    held = None if moved else _allocation(owner)
+                    found[id(owner)] = Watched(stamp, recorded, step, use.name, held)
+        self._watched = [w for w in found.values() if w.allocation is None]
+        # Most arrays of a device: their allocations are looked at without a line of Python for each.
+        self._of_numba = [w for w in found.values() if w.allocation is not None]
+        self._owners = [w.allocation[0] for w in self._of_numba if w.allocation is not None]
+        self._allocations = [w.allocation[1] for w in self._of_numba if w.allocation is not None]
         self._leased = {
             id(use.array): (use.array, f"'{s.task.name}' ({s.task.origin}), {use.name}")
             for s in steps
@@ -61,6 +70,7 @@ class Watch:
     def close(self) -> None:
         """Keep the arrays no more."""
         self._kept, self._watched, self._leased = [], [], {}
+        self._of_numba, self._owners, self._allocations = [], [], []
 
     def check(self) -> None:
         """Raises InvalidInputError, with the operation and its line, where an array is no longer where it
@@ -69,7 +79,8 @@ class Watch:
         for array, name in self._leased.values():
             if (problem := ended(array, name)) is not None:
                 raise problem
-        for one in self._watched:
+        same = all(map(is_, map(_ALLOCATION, self._owners), self._allocations))
+        for one in self._watched if same else [*self._watched, *self._of_numba]:
             if one.stamp() != one.recorded:
                 raise InvalidInputError(
                     f"'{one.step.task.name}' ({one.step.task.origin}), {one.name}: the array was freed or "
@@ -86,11 +97,17 @@ def stamp_of(owner: Any) -> Stamp:
         return lambda: (pointer(), owner.shape)
     if hasattr(getattr(owner, "data", None), "ptr"):  # CuPy
         return lambda: (owner.data.ptr, owner.shape)
-    held = getattr(owner, "gpu_data", None)
-    if held is not None and type(owner).__module__.startswith("numba"):
-        # An allocation stays where it is; to ask an array for its interface takes some µs.
-        return lambda: (owner.gpu_data is held, owner.shape)
+    if (found := _allocation(owner)) is not None:
+        return lambda: owner.gpu_data is found[1]
     return lambda: _interface_stamp(owner)
+
+
+def _allocation(owner: Any) -> tuple[Any, Any] | None:
+    """An array of Numba's and its allocation, which stays where it is: to ask an array for its interface
+    takes some µs."""
+    held = getattr(owner, "gpu_data", None)
+    own = held is not None and type(owner).__module__.startswith("numba")
+    return (owner, held) if own else None
 
 
 def _interface_stamp(owner: Any) -> object:

@@ -19,6 +19,7 @@ from irkit.dags.located import Located
 from irkit.dags.works import Launch
 from irkit.errors import DeviceError
 from irkit.runtime.cuda import driver
+from irkit.schedule.host import expected
 
 CALLS = ("cuLaunch", "cuMemcpyAsync", "cuStreamWaitEvent", "cuEventSynchronize", "cuGraphLaunch")
 
@@ -71,9 +72,13 @@ def recorded(d: Dag, n: int) -> tuple[Any, ...]:
 pytestmark = pytest.mark.filterwarnings("ignore:Grid size:Warning")
 
 
-def test_streams_first_and_a_graph_from_then_on(fake: FakeDriver) -> None:
+def test_streams_first_and_a_graph_from_then_on(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So short are these that one stream would do.
+    monkeypatch.setattr(expected, "STREAM_NS", 0.0)
     with Dag(LoggedGpu()) as d:
-        kept = recorded(d, 1 << 21)
+        kept = recorded(d, 64)
     plan = d.plan()
     assert [len(p.waits) for p in plan.plan.places] == [0, 0, 0, 0, 0, 1, 0]
     fake.log.clear()
@@ -84,7 +89,7 @@ def test_streams_first_and_a_graph_from_then_on(fake: FakeDriver) -> None:
     ]  # fmt: skip
     assert "cuGraphLaunch" not in fake.names(*CALLS)
     copies = [entry for entry in fake.log if entry[0] == "cuMemcpyAsync"]
-    assert copies[0][2:4] == (kept[0].ctypes.data, 4 << 21)
+    assert copies[0][2:4] == (kept[0].ctypes.data, 256)
     assert copies[-1][1] == kept[2].ctypes.data
     streams = [entry[-1] for entry in fake.log if entry[0] == "cuLaunch"]
     assert streams[0] != streams[2] == streams[1]
