@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from benchmarks import gpu_targets, kernel_targets
+from benchmarks import gpu_targets, kernel_targets, program_targets
 from benchmarks.attention import TOKENS
 from benchmarks.forest_shapes import SHAPES, rows_of
 from benchmarks.gpu_targets import FORMS, entries
@@ -25,11 +25,11 @@ class Target:
     """One figure to reach.
 
     `ours` and `theirs` name entries of a result file, as `file/suite/…/entry`; the fastest of several
-    counts. `what` is "time" (`ours` at most `limit`), "share" (`ours` over `theirs` at
-    most `limit`), "speed-up" (`theirs` over `ours` at least `limit`), "least" (the least of the numbers
-    `ours`, at least `limit`), "correct" (so many of `ours` have a time, which no wrong answer has) or "mean"
-    (the geometric mean of the figures of all `parts`, at most `limit`). Without a limit the figure is there
-    to be read.
+    counts. `what` is "time" (`ours` at most `limit`), "share" (`ours` over `theirs` at most `limit`),
+    "speed-up" (`theirs` over `ours` at least `limit`), "least" (the least of the numbers `ours`, at least
+    `limit`), "most" (the largest of them, at most `limit`), "correct" (so many of `ours` have a time, which
+    no wrong answer has) or "mean" (the geometric mean of the figures of all `parts`, at most `limit`).
+    Without a limit the figure is there to be read.
     """
 
     where: str
@@ -121,6 +121,16 @@ def _batch_targets() -> Iterator[Target]:
             work = f"{gpu_targets.title(case)}: from file to program, {cache}"
             path = f"workloads/{case}/compile/{cache}, s"
             yield Target("GPU", work, f"≤ {limit} s", "time", limit, (path,), unit="s")
+
+
+def _program_targets() -> Iterator[Target]:
+    """Programs of arrays, DAGs of kernels, and expressions."""
+    for work, must, what, limit, ours in program_targets.figures():
+        unit = "µs" if must.endswith("µs") else ""
+        yield Target("GPU", work, must, what, limit, ours, unit=unit)
+    for work, must, limit, pairs in program_targets.dags():
+        parts = tuple(Target("GPU", "", "", "share", None, (a,), (b,)) for a, b in pairs)
+        yield Target("GPU", work, must, "mean", limit, parts=parts)
 
 
 def _light_targets() -> Iterator[Target]:
@@ -319,6 +329,7 @@ TARGETS = (
     *_workload_targets(),
     *_batch_targets(),
     *_training_targets(),
+    *_program_targets(),
     Target(
         "2 cores",
         "LightGBM, 500 trees of depth 8, 10 000 rows",
@@ -438,6 +449,8 @@ def measured(results: Results, target: Target) -> float | None:
         return float(sum(lookup(results, path) is not None for path in target.ours))
     if target.what in ("time", "least") or ours is None:
         return ours
+    if target.what == "most":
+        return max(v for p in target.ours if (v := lookup(results, p)) is not None)
     theirs = _fastest(results, target.theirs)
     if theirs is None:
         return None

@@ -11,6 +11,7 @@ import pytest
 import irkit
 from benchmarks.dag_programs import WORKLOADS, Workload
 from benchmarks.dags import TINY, Bench, main, verdicts
+from benchmarks.program_targets import DAGS
 from irkit.dags.mock import MockDevice
 from irkit.schedule.host.expected import cost
 from irkit.schedule.host.model import HostPlan, Place
@@ -116,3 +117,7 @@ def test_launches_as_they_come(name: str) -> None:
         bench.modes(True)["eager"]()
     assert bench.check(True) <= work.tolerance
     bench.close()
+
+
+def test_the_page_names_programs_that_there_are() -> None:
+    assert tuple((w.name, w.sizes[0]) for w in WORKLOADS) == DAGS
