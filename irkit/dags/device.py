@@ -72,9 +72,9 @@ class DagDevice(Protocol):
         """What is put into a stream from now on waits for an event."""
         ...
 
-    def follow(self, stream: Stream, again: Event | None) -> Event | None:
-        """What is put into a stream from now on comes behind all that others have put on the device. An event
-        that this took, which serves `again` the next time."""
+    def follow(self, stream: Stream, again: Event | None) -> Event:
+        """What is put into a stream from now on comes behind all that others have put on the device. The
+        event that this took, which serves `again` the next time."""
         ...
 
     def finish(self, stream: Stream) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from ctypes import c_uint, c_void_p
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +23,6 @@ from irkit.runtime.cuda.driver import (
     call,
     device,
     direct,
-    status_of,
 )
 
 PINNED_FROM = 1 << 16
@@ -30,8 +30,6 @@ PINNED_FROM = 1 << 16
 VIEWS = 4096
 """So many device arrays are kept for those who ask again."""
 _NOT_READY, _ALREADY = 600, 712
-_DEFAULT = 0
-"""The default stream."""
 _DRIVER_ERRORS = (
     ("numba.cuda.cudadrv.error", "CudaDriverError"),
     ("cupy_backends.cuda.api.driver", "CUDADriverError"),
@@ -50,7 +48,8 @@ class GpuDevice:
         self._pinned: set[int] = set()
         self._numba: dict[int, Any] = {}
         self._views: dict[Located, Any] = {}
-        self._query, self._finish = status_of("cuStreamQuery", 1), direct("cuStreamSynchronize", 1)
+        self._finish = direct("cuStreamSynchronize", 1)
+        self._wait = direct("cuStreamWaitEvent", 3, (c_void_p, c_void_p, c_uint))
 
     def begin(self, again: Event | None = None) -> Event:
         """An event behind all that is on the default stream, which others' streams are in order with."""
@@ -155,14 +154,12 @@ class GpuDevice:
         """What is put into a stream from now on waits for an event."""
         call("cuStreamWaitEvent", stream.handle, event.handle, 0)
 
-    def follow(self, stream: Stream, again: Event | None) -> Event | None:
-        """Behind the default stream, which others' streams are in order with; mostly nothing is there to wait
-        for, and an event would take longer than to ask."""
-        self._device.activate()
-        if self._query(_DEFAULT) == 0:
-            return again
-        event = self._event(0, again)
-        self.wait(stream, event)
+    def follow(self, stream: Stream, again: Event | None) -> Event:
+        """Behind the default stream, which others' streams are in order with. Whether that has ended cannot
+        be asked in the place of an event: what is queued there waits for others' streams, a question may not.
+        """
+        event = self.begin(again)
+        self._wait(int(stream.handle), int(event.handle), 0)
         return event
 
     def finish(self, stream: Stream) -> None:

@@ -190,9 +190,9 @@ class MockDevice:
         """What is put into a stream from now on waits for an event."""
         stream.work.append(event)
 
-    def follow(self, stream: MockStream, again: MockEvent | None) -> MockEvent | None:
+    def follow(self, stream: MockStream, again: MockEvent | None) -> MockEvent:
         """Nobody else is here."""
-        return again
+        return self.begin(again)
 
     def finish(self, stream: MockStream) -> None:
         """Wait for all that is in a stream. Raises DeviceError if that can never be done."""

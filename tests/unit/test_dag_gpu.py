@@ -106,9 +106,9 @@ def test_streams_first_and_a_graph_from_then_on(
     assert "cuEventSynchronize" not in inside
 
 
-REPLAY = ["cuCtxSetCurrent", "cuStreamQuery", "cuGraphLaunch", "cuStreamSynchronize"]
-BEHIND = [*REPLAY[:2], "cuEventRecord", "cuStreamWaitEvent", *REPLAY[2:]]
-"""Where others have put something on the device that has not ended."""
+REPLAY = [
+    "cuCtxSetCurrent", "cuEventRecord", "cuStreamWaitEvent", "cuGraphLaunch", "cuStreamSynchronize",
+]  # fmt: skip
 
 
 def calls_of(run: Callable[[], None]) -> int:
@@ -127,7 +127,7 @@ def calls_of(run: Callable[[], None]) -> int:
     return count
 
 
-def test_a_replay_is_four_calls_of_the_driver(fake: FakeDriver) -> None:
+def test_a_replay_is_five_calls_of_the_driver(fake: FakeDriver) -> None:
     """However many tasks there are; of Python it takes a look at each allocation of the host."""
     counts: list[int] = []
     for tasks in (10, 200):
@@ -140,11 +140,6 @@ def test_a_replay_is_four_calls_of_the_driver(fake: FakeDriver) -> None:
             fake.log.clear()
             plan.run()
         assert [name for name, *_ in fake.log] == REPLAY
-        fake.failing.add("cuStreamQuery")
-        fake.log.clear()
-        plan.run()
-        fake.failing.clear()
-        assert [name for name, *_ in fake.log if name != "cuEventCreate"] == BEHIND
         counts.append(calls_of(plan.run))
     assert counts[0] == counts[1] < 60
 

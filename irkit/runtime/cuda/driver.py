@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from irkit.architectures import Architecture, architecture_for, why_no_code
 from irkit.errors import DeviceError
@@ -60,33 +60,16 @@ def _library() -> ctypes.CDLL | None:
         return None
 
 
-Kinds = Sequence[Any]
-
-
-def _function(name: str, arguments: int, kinds: Kinds) -> Callable[..., int] | None:
-    """Of the driver's library, without what the bindings make of it; None where that is not found."""
-    library = _library() if isinstance(api(), ModuleType) else None
-    if library is None:
-        return None
-    function = getattr(library, name)
-    function.argtypes = [*kinds] or [ctypes.c_void_p] * arguments
-    function.restype = ctypes.c_int
-    return cast(Callable[..., int], function)
-
-
-def status_of(name: str, arguments: int) -> Callable[..., int]:
-    """As `direct`, of a function whose status is an answer."""
-    bound = getattr(api(), name)
-    return _function(name, arguments, ()) or (lambda *handles: int(bound(*handles)[0]))
-
-
-def direct(name: str, arguments: int, kinds: Kinds = ()) -> Callable[..., None]:
+def direct(name: str, arguments: int, kinds: Sequence[Any] = ()) -> Callable[..., None]:
     """Driver function `name` of so many handles, as integers, or of arguments of these `kinds`, for every
     call of a program: through ctypes it takes half as long as through the bindings, which are called where
     that library is not found."""
-    function = _function(name, arguments, kinds)
-    if function is None:
+    library = _library() if isinstance(api(), ModuleType) else None
+    if library is None:
         return partial(call, name)
+    function = getattr(library, name)
+    function.argtypes = [*kinds] or [ctypes.c_void_p] * arguments
+    function.restype = ctypes.c_int
 
     def called(*handles: int) -> None:
         status = function(*handles)
