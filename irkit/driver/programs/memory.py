@@ -121,7 +121,7 @@ def bounds(array: Array) -> tuple[int, int]:
 
 def overlaps(arrays: Sequence[Array]) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Groups of arrays that share memory: their numbers, and how many bytes after the first each begins."""
-    if len(arrays) < 2:
+    if len(arrays) < 2 or _own_each(arrays):
         return ()
     spans = sorted((*bounds(a), n) for n, a in enumerate(arrays) if a.size)
     groups: list[tuple[tuple[int, int], ...]] = []
@@ -134,6 +134,12 @@ def overlaps(arrays: Sequence[Array]) -> tuple[tuple[tuple[int, int], ...], ...]
         group.append(number)
         end = max(end, high)
     return tuple(groups + _group(group, arrays))
+
+
+def _own_each(arrays: Sequence[Array]) -> bool:
+    """Whether each array has memory of its own, which it gives back, and none is there twice: so most are,
+    and where they lie need not be asked."""
+    return all(a.flags.owndata for a in arrays) and len(set(map(id, arrays))) == len(arrays)
 
 
 def _group(group: list[int], arrays: Sequence[Array]) -> list[tuple[tuple[int, int], ...]]:
