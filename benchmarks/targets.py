@@ -128,6 +128,8 @@ def _program_targets() -> Iterator[Target]:
     for work, must, what, limit, ours in program_targets.figures():
         unit = "µs" if must.endswith("µs") else ""
         yield Target("GPU", work, must, what, limit, ours, unit=unit)
+    work, must, limit, mine, theirs = program_targets.LOOP
+    yield Target("GPU", work, must, "speed-up", limit, (mine,), (theirs,))
     for work, must, limit, pairs in program_targets.dags():
         parts = tuple(Target("GPU", "", "", "share", None, (a,), (b,)) for a, b in pairs)
         yield Target("GPU", work, must, "mean", limit, parts=parts)
