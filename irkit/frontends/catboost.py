@@ -125,6 +125,7 @@ def _imported(found: JsonModel, kind: str, source: str) -> ImportedModel:
         source=f"CatBoost {source}",
         columns=found.names or None,
         by_name=bool(found.names),
+        names_as_text=True,
         absent="zero",
         # CatBoost takes no categories for numbers.
         categories=(),
@@ -139,7 +140,8 @@ def _why_not(found: JsonModel, kind: str) -> list[str]:
     # What these give hangs on no loss.
     if kind in ("CatBoost", "CatBoostRanker"):
         return []
-    if found.loss not in LOSSES:
+    # Sums of models, which CatBoost can make, say none: their raw values are what a regressor predicts.
+    if found.loss not in ("", *LOSSES):
         return [f"loss '{found.loss}' (supported: {', '.join(LOSSES)})"]
     if kind == "CatBoostClassifier":
         return _why_no_classifier(found)

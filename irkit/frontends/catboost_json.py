@@ -83,8 +83,8 @@ class JsonModel:
 
 def is_catboost(data: bytes) -> bool:
     """Whether the bytes of a `.json` file are CatBoost's and not XGBoost's."""
-    # Most files need not be parsed twice.
-    if b'"features_info"' not in data:
+    # Most files need not be parsed twice; those that begin so are UBJSON under another name.
+    if b'"features_info"' not in data or data[:2] == b"{L":
         return False
     try:
         document = parsed(data)
@@ -156,7 +156,8 @@ def model_of(document: Any) -> JsonModel:
     trees = [nodes(n, tree, flat, len(bias)) for n, tree in enumerate(document[kinds[0]])]
     names = [str(f.get("feature_id", "")) for f in floats]
     above = np.zeros(len(floats), np.bool_)
-    above[flat] = [_NAN_ABOVE[f["nan_value_treatment"]] for f in floats]
+    # Where training saw no NaN, CatBoost compares it as it is, whatever the treatment.
+    above[flat] = [_NAN_ABOVE[f["nan_value_treatment"]] and f["has_nans"] is True for f in floats]
     return JsonModel(
         str(_object(_object(info.get("params", {})).get("loss_function", {})).get("type", "")),
         len(floats),
