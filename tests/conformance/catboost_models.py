@@ -8,6 +8,7 @@ anew, where it is.
 
 from __future__ import annotations
 
+import importlib
 import json
 import tempfile
 from pathlib import Path
@@ -57,17 +58,16 @@ def training_rows() -> tuple[Any, Any]:
 
 def models() -> dict[str, Any]:
     """Fitted models by their names."""
-    from catboost import CatBoostClassifier, CatBoostRanker, CatBoostRegressor
-
+    cb: Any = importlib.import_module("catboost")
     x, y = training_rows()
     three = np.digitize(y, np.quantile(y, [0.3, 0.7]))
     words = np.array(["low", "mid", "high"])
 
     def classifier(labels: Any, **more: Any) -> Any:
-        return CatBoostClassifier(**TRAINING | more).fit(x, labels)
+        return cb.CatBoostClassifier(**TRAINING | more).fit(x, labels)
 
     def regressor(values: Any, **more: Any) -> Any:
-        return CatBoostRegressor(**TRAINING | more).fit(x, values)
+        return cb.CatBoostRegressor(**TRAINING | more).fit(x, values)
 
     patient = classifier(np.where(y > 0, "yes", "no"))
     patient.set_probability_threshold(0.4)
@@ -84,7 +84,7 @@ def models() -> dict[str, Any]:
         "one_against_all": classifier(three * 0.5, loss_function="MultiClassOneVsAll"),
         "patient": patient,
         "poisson": regressor(np.abs(y), loss_function="Poisson"),
-        "ranker": CatBoostRanker(**TRAINING, loss_function="YetiRank").fit(x, three, **groups),
+        "ranker": cb.CatBoostRanker(**TRAINING, loss_function="YetiRank").fit(x, three, **groups),
         "scaled": scaled,
         "shares": classifier(1 / (1 + np.exp(-y)), loss_function="CrossEntropy"),
         "true": classifier(y > 0),

@@ -239,7 +239,7 @@ def test_frames_go_by_name(names: list[Any]) -> None:
     program = interpreted(model)
     for given in (frame, frame[names[::-1]], frame.assign(more=1)[["more", *names[::-1]]], x):
         same(program.predict(given), model.predict(given))
-    spelled = frame[names[::-1]].rename(columns=str)
+    spelled = frame[names[::-1]].set_axis([str(n) for n in names[::-1]], axis=1)
     same(program.predict(spelled), model.predict(spelled))
     for wrong in (frame.rename(columns={names[0]: "other"}), frame[names[:2]]):
         with pytest.raises(

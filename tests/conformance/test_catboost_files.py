@@ -159,39 +159,39 @@ TREE = ("oblivious_trees", 0)
 CLASSES = ("model_info", "class_params")
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        ((*TREE, "splits"), [SPLIT] * 17, "17 deep, of at most 16"),
-        ((*TREE, "splits"), [SPLIT] * 16, "leaf_values, expected 65536"),
-        ((*TREE, "leaf_values"), [1.0], "has 1 leaf_values, expected 8"),
-        ((*TREE, "leaf_values"), ["1"] * 8, "is no list of finite numbers"),
-        ((*TREE, "leaf_values"), [float("nan")] * 8, "is no list of finite numbers"),
-        ((*TREE, "leaf_values"), [10**400] * 8, "is no list of finite numbers"),
-        ((*TREE, "leaf_values"), [[1.0]] * 8, "is no list of finite numbers"),
-        ((*TREE, "leaf_values"), [[1.0], 2.0], "not readable"),
-        ((*TREE, "splits", 0, "float_feature_index"), 3, "names feature 3"),
-        ((*TREE, "splits", 0, "float_feature_index"), -1, "names feature -1"),
-        ((*TREE, "splits", 0, "float_feature_index"), 0.0, "names feature 0.0"),
-        ((*TREE, "splits", 0, "border"), float("inf"), "borders of tree 0 .* finite numbers"),
-        ((*TREE, "splits", 0, "border"), None, "borders of tree 0 .* finite numbers"),
-        ((*TREE, "splits", 0), 7, "of another kind than CatBoost writes it"),
-        (("oblivious_trees",), {}, "without trees"),
-        (("trees",), [], "has 2 lists of trees"),
-        (("scale_and_bias",), [float("nan"), [0.0]], "the scale .* no list of finite numbers"),
-        (("scale_and_bias",), [1.0, [0.0, 0.0]], "leaf_values, expected 16"),
-        (("scale_and_bias",), [1.0, []], "leaf_values, expected 0"),
-        (("scale_and_bias",), [1.0], "not readable"),
-        ((*FEATURE, "flat_feature_index"), 2**40, "numbers its 3 features otherwise"),
-        ((*FEATURE, "feature_index"), 1, "numbers its 3 features otherwise"),
-        ((*FEATURE, "nan_value_treatment"), "AsZero", "not readable: no 'AsZero'"),
-        (("features_info", "float_features"), [], "numbers its 0 features otherwise"),
-        ((*CLASSES, "class_to_label"), [0, 2], "has 2 classes, and columns of others"),
-        ((*CLASSES, "class_to_label"), [0, 0], "has 2 classes, and columns of others"),
-        (("model_info", "binclass_probability_threshold"), "1.5", "threshold=1.5"),
-        (("model_info", "binclass_probability_threshold"), "nan", "threshold=nan"),
-    ],
-)
+CONTRADICTIONS: list[tuple[Any, Any, str]] = [
+    ((*TREE, "splits"), [SPLIT] * 17, "17 deep, of at most 16"),
+    ((*TREE, "splits"), [SPLIT] * 16, "leaf_values, expected 65536"),
+    ((*TREE, "leaf_values"), [1.0], "has 1 leaf_values, expected 8"),
+    ((*TREE, "leaf_values"), ["1"] * 8, "is no list of finite numbers"),
+    ((*TREE, "leaf_values"), [float("nan")] * 8, "is no list of finite numbers"),
+    ((*TREE, "leaf_values"), [10**400] * 8, "is no list of finite numbers"),
+    ((*TREE, "leaf_values"), [[1.0]] * 8, "is no list of finite numbers"),
+    ((*TREE, "leaf_values"), [[1.0], 2.0], "not readable"),
+    ((*TREE, "splits", 0, "float_feature_index"), 3, "names feature 3"),
+    ((*TREE, "splits", 0, "float_feature_index"), -1, "names feature -1"),
+    ((*TREE, "splits", 0, "float_feature_index"), 0.0, "names feature 0.0"),
+    ((*TREE, "splits", 0, "border"), float("inf"), "borders of tree 0 .* finite numbers"),
+    ((*TREE, "splits", 0, "border"), None, "borders of tree 0 .* finite numbers"),
+    ((*TREE, "splits", 0), 7, "of another kind than CatBoost writes it"),
+    (("oblivious_trees",), {}, "without trees"),
+    (("trees",), [], "has 2 lists of trees"),
+    (("scale_and_bias",), [float("nan"), [0.0]], "the scale .* no list of finite numbers"),
+    (("scale_and_bias",), [1.0, [0.0, 0.0]], "leaf_values, expected 16"),
+    (("scale_and_bias",), [1.0, []], "leaf_values, expected 0"),
+    (("scale_and_bias",), [1.0], "not readable"),
+    ((*FEATURE, "flat_feature_index"), 2**40, "numbers its 3 features otherwise"),
+    ((*FEATURE, "feature_index"), 1, "numbers its 3 features otherwise"),
+    ((*FEATURE, "nan_value_treatment"), "AsZero", "not readable: no 'AsZero'"),
+    (("features_info", "float_features"), [], "numbers its 0 features otherwise"),
+    ((*CLASSES, "class_to_label"), [0, 2], "has 2 classes, and columns of others"),
+    ((*CLASSES, "class_to_label"), [0, 0], "has 2 classes, and columns of others"),
+    (("model_info", "binclass_probability_threshold"), "1.5", "threshold=1.5"),
+    (("model_info", "binclass_probability_threshold"), "nan", "threshold=nan"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), CONTRADICTIONS)
 def test_numbers_that_contradict(tmp_path: Path, place: Any, value: Any, message: str) -> None:
     path = written(tmp_path, _put(kept("true")[0], place, value))
     with pytest.raises((InvalidModelError, UnsupportedError), match=message) as caught:
