@@ -27,7 +27,8 @@ _OF_FILES = {
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm_file"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost_file"),
 }
-_BY_SUFFIX = {".json": "xgboost", ".txt": "lightgbm", ".ubj": "xgboost"}
+# Of .cbm files CatBoost's reader says why they are refused.
+_BY_SUFFIX = {".cbm": "catboost", ".json": "xgboost", ".txt": "lightgbm", ".ubj": "xgboost"}
 ACCEPTED = (
     "a fitted scikit-learn, LightGBM, XGBoost or CatBoost model, an onnx.ModelProto, or the path of an "
     ".onnx file, of LightGBM's .txt, of XGBoost's .json or .ubj, or of CatBoost's .json"
@@ -81,9 +82,6 @@ def _file(path: str | Path) -> str | Path | ModelFile:
     """What a path names by its suffix, and `.json` by what is in it: as it is, of ONNX. Raises
     UnsupportedError for any other."""
     suffix = Path(path).suffix
-    if suffix == ".cbm":
-        how = 'save it as JSON, model.save_model("model.json", format="json")'
-        raise UnsupportedError(f"model file '{path}', CatBoost's binary format: {how}")
     if suffix not in (".onnx", *_BY_SUFFIX):
         raise UnsupportedError(f"model file '{path}'; accepted: {ACCEPTED}")
     if suffix == ".onnx":

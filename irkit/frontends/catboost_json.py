@@ -22,6 +22,8 @@ from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.plain_json import parsed
 from irkit.weights import Array
 
+# What a file in CatBoost's binary format begins with.
+_BINARY = b"CBM1"
 # CatBoost trains no oblivious tree that is deeper: each level doubles the leaves.
 DEEPEST = 16
 # Every one of them is a column of the sums, also where training saw no row of it.
@@ -83,6 +85,8 @@ class JsonModel:
 
 def is_catboost(data: bytes) -> bool:
     """Whether the bytes of a `.json` file are CatBoost's and not XGBoost's."""
+    if data.startswith(_BINARY):
+        return True
     # Most files need not be parsed twice; those that begin so are UBJSON under another name.
     if b'"features_info"' not in data or data[:2] == b"{L":
         return False
@@ -113,12 +117,15 @@ def read(model: Any) -> JsonModel:
 
 
 def read_file(path: str | Path) -> JsonModel:
-    """The model of a `.json` file. Raises InvalidModelError, and UnsupportedError naming its features that
-    are no numbers."""
+    """The model of a `.json` file. Raises InvalidModelError, and UnsupportedError for CatBoost's binary
+    format, and naming features that are no numbers."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise InvalidModelError(f"cannot read '{path}': {error.strerror}") from None
+    if data.startswith(_BINARY):
+        how = 'save it as JSON, model.save_model("model.json", format="json")'
+        raise UnsupportedError(f"'{path}' is in CatBoost's binary format (.cbm): {how}")
     with _readable():
         return model_of(parsed(data))
 

@@ -103,11 +103,18 @@ def test_json_is_told_by_what_is_in_it() -> None:
     assert not is_catboost(b'["features_info"]')
 
 
-def test_binary_files_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r"model.cbm.*CatBoost's binary.* format=\"json\""):
-        import_model(tmp_path / "model.cbm")
-    with pytest.raises(InvalidModelError, match="cannot read"):
-        import_model(tmp_path / "nowhere.json")
+@pytest.mark.parametrize("name", ["model.cbm", "model.json"])
+def test_binary_files_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"CBM1" + bytes(60))
+    message = r"model.* is in CatBoost's binary format \(\.cbm\): save it as JSON"
+    with pytest.raises(UnsupportedError, match=message):
+        import_model(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["nowhere.cbm", "nowhere.json"])
+def test_files_that_are_not_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidModelError, match=f"cannot read '.*{name}': No such file"):
+        import_model(tmp_path / name)
 
 
 @settings(

@@ -23,7 +23,7 @@ Import a trained model as a graph-level module.
 
 The weights are written beside the output (model.safetensors for model.mlir)."""
 
-SUFFIXES = {".onnx": "onnx", ".txt": "lightgbm", ".ubj": "xgboost"}
+SUFFIXES = {".cbm": "catboost", ".onnx": "onnx", ".txt": "lightgbm", ".ubj": "xgboost"}
 FORMATS = ("onnx", "lightgbm", "xgboost", "catboost", "sklearn")
 
 
