@@ -159,6 +159,15 @@ def regressor(**more: Any) -> Any:
     return cb.CatBoostRegressor(**SMALL | more)
 
 
+@pytest.mark.parametrize("loss", REGRESSIONS)
+def test_every_loss_of_a_regressor(loss: str, tmp_path: Path) -> None:
+    x, y = training_rows()
+    model = regressor(loss_function=loss).fit(x, np.abs(y))
+    agree(interpreted(model), model, x)
+    model.save_model(tmp_path / "model.json", format="json")
+    agree(interpreted(tmp_path / "model.json"), model, x)
+
+
 def test_no_rows() -> None:
     x, y = training_rows()
     for model in (
@@ -207,7 +216,8 @@ def test_a_constant_and_a_tree_of_one_leaf() -> None:
 def test_probabilities_at_the_ends() -> None:
     x, y = training_rows()
     model = cb.CatBoostClassifier(**SMALL).fit(x, y > 0)
-    for bias in (0.0, 40.0, -40.0, 800.0, -800.0):
+    # exp(720) is beyond float64, and exp(-720) is not 0.
+    for bias in (0.0, 40.0, -40.0, 720.0, -720.0, 800.0):
         model.set_scale_and_bias(0.0, [bias])
         agree(interpreted(model), model, x[:3])
     several = cb.CatBoostClassifier(**SMALL).fit(x, np.digitize(y, [-1, 1]))
@@ -255,6 +265,17 @@ def test_frames_of_a_model_without_names_go_by_place() -> None:
     for names in (list("abc"), [2, 1, 0]):
         frame = pd.DataFrame(x, columns=names)
         same(program.predict(frame), model.predict(frame))
+
+
+def test_columns_of_categories_are_refused_as_by_catboost() -> None:
+    x, y = training_rows()
+    frame = pd.DataFrame(x, columns=list("abc"))
+    model = regressor().fit(frame, y)
+    coded = frame.assign(b=pd.Categorical([1] * len(x)))
+    with pytest.raises(cb.CatBoostError, match="has dtype 'category'"):
+        model.predict(coded)
+    with pytest.raises(InvalidInputError, match="'b' as columns of categories"):
+        interpreted(model).predict(coded)
 
 
 def test_what_is_refused() -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import irkit
 from irkit.context import IrkitContext
-from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.frontends import import_model
 from irkit.frontends.catboost_json import is_catboost
 from irkit.interp.graph import run_graph
@@ -273,6 +274,30 @@ def test_one_leaf_and_constants(tmp_path: Path) -> None:
     document["trees"] = [{"value": 0.25, "weight": 1}]
     program = interpreted(written(tmp_path, document))
     same(program.predict(np.zeros((1, 3))), np.array([0.25 * scale + bias]))
+
+
+def test_columns_go_by_what_their_names_are_spelled_as(tmp_path: Path) -> None:
+    document, rows, wanted = kept("scaled")
+    features = document["features_info"]["float_features"]
+    for number, feature in enumerate(features):
+        feature["feature_id"] = str(number)
+    program = interpreted(written(tmp_path, document))
+    frame: Any = pd.DataFrame(rows)
+    for names in ([0, 1, 2], [2, 0, 1]):
+        same(program.predict(frame[names]), wanted["predict"])
+    frame.columns = [0, "0", 1]
+    with pytest.raises(InvalidInputError, match="lacks columns '2'"):
+        program.predict(frame)
+    with pytest.raises(InvalidInputError, match="several columns of one name"):
+        program.predict(frame.assign(two=0.0).set_axis([0, "0", 1, 2], axis=1))
+
+
+def test_even_odds_are_the_first_class(tmp_path: Path) -> None:
+    document = kept("true")[0]
+    document["scale_and_bias"] = [0.0, [0.0]]
+    program = interpreted(written(tmp_path, document))
+    same(program.predict(np.zeros((2, 3))), np.array([False, False]))
+    same(program.predict_proba(np.zeros((1, 3))), np.array([[0.5, 0.5]]))
 
 
 def test_missing_goes_above_where_training_saw_some(tmp_path: Path) -> None:
