@@ -145,18 +145,17 @@ def _why_not(found: JsonModel, kind: str) -> list[str]:
         return [f"loss '{found.loss}' (supported: {', '.join(LOSSES)})"]
     if kind == "CatBoostClassifier":
         return _why_no_classifier(found)
-    uncertain = _REGRESSING.get(found.loss) == "variance"
-    return (
-        [f"loss '{found.loss}' of {found.columns} columns"]
-        if uncertain and found.columns != 2
-        else []
-    )
+    if _REGRESSING.get(found.loss) == "variance" and found.columns != 2:
+        return [f"loss '{found.loss}' of {found.columns} columns, expected 2"]
+    return []
 
 
 def _why_no_classifier(found: JsonModel) -> list[str]:
     """Reasons why labels cannot be given by the columns."""
-    if found.loss not in _CLASSIFYING or found.classes is None:
-        return [f"a classifier with loss '{found.loss}', of which CatBoost has no classes"]
+    if found.loss not in _CLASSIFYING:
+        return [f"a classifier with loss '{found.loss}' (supported: {', '.join(_CLASSIFYING)})"]
+    if found.classes is None:
+        return ["a classifier that does not say its classes"]
     classes = len(found.classes.labels)
     fits = {
         "sigmoid": found.columns == 1 and classes == 2,

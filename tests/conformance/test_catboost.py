@@ -311,5 +311,7 @@ def test_a_classifier_of_no_classes(tmp_path: Path) -> None:
     regressor().fit(x, y).save_model(tmp_path / "m.json", format="json")
     model = cb.CatBoostClassifier()
     model.load_model(str(tmp_path / "m.json"), format="json")
-    with pytest.raises(UnsupportedError, match="a classifier with loss 'RMSE', of which"):
+    with pytest.raises(
+        UnsupportedError, match=r"a classifier with loss 'RMSE' \(supported: CrossEntropy"
+    ):
         import_model(model)

@@ -223,11 +223,13 @@ CATEGORICAL = {"feature_id": "town", "feature_index": 0, "flat_feature_index": 3
         (("model_info", "params", "loss_function", "type"), "Mine", "loss 'Mine'"),
         (("model_info", "params", "loss_function", "type"), "MultiClass",
          "loss 'MultiClass' of 1 columns and 2 classes"),
+        (("model_info", "params", "loss_function", "type"), "RMSEWithUncertainty",
+         "loss 'RMSEWithUncertainty' of 1 columns, expected 2"),
         ((*CLASSES, "class_names"), [True], "columns of others"),
         ((*CLASSES, "class_label_type"), "Time", "class labels of CatBoost's type 'Time'"),
         (("model_info", "class_params"),
          {"class_label_type": "Integer", "class_names": [], "class_to_label": [0, 1],
-          "classes_count": 10**12}, "1000000000000 classes, of at most 4096"),
+          "classes_count": 5000}, "5000 classes, of at most 4096"),
     ],
 )  # fmt: skip
 def test_refused_by_name(tmp_path: Path, place: Any, value: Any, message: str) -> None:
