@@ -217,7 +217,7 @@ def test_probabilities_at_the_ends() -> None:
     x, y = training_rows()
     model = cb.CatBoostClassifier(**SMALL).fit(x, y > 0)
     # exp(720) is beyond float64, and exp(-720) is not 0.
-    for bias in (0.0, 40.0, -40.0, 720.0, -720.0, 800.0):
+    for bias in (0.0, 20.0, -20.0, 40.0, -40.0, 720.0, -720.0, 800.0):
         model.set_scale_and_bias(0.0, [bias])
         agree(interpreted(model), model, x[:3])
     several = cb.CatBoostClassifier(**SMALL).fit(x, np.digitize(y, [-1, 1]))
