@@ -59,6 +59,7 @@ class ModelInfo:
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `names_as_text`: columns whose names are no strings go by what `str` makes of these.
     `frames_only`: it names them by strings, so that the library takes no rows that are no frame.
     `unread`: places of columns of rows that are no frame which it never looks at.
     `types_apart`: it computes some columns of a data frame in other types than that of all of them; `types`:
@@ -110,6 +111,7 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    names_as_text: bool = False
     frames_only: bool = False
     unread: tuple[int, ...] = ()
     types_apart: bool = False

@@ -19,22 +19,25 @@ _BY_PACKAGE = {
     "sklearn": ("irkit.frontends.sklearn", "import_sklearn"),
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost"),
+    "catboost": ("irkit.frontends.catboost", "import_catboost"),
 }
 # Library → front end of the files in its own format.
 _OF_FILES = {
+    "catboost": ("irkit.frontends.catboost", "import_catboost_file"),
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm_file"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost_file"),
 }
-_BY_SUFFIX = {".json": "xgboost", ".txt": "lightgbm", ".ubj": "xgboost"}
+# Of .cbm files CatBoost's reader says why they are refused.
+_BY_SUFFIX = {".cbm": "catboost", ".json": "xgboost", ".txt": "lightgbm", ".ubj": "xgboost"}
 ACCEPTED = (
-    "a fitted scikit-learn, LightGBM or XGBoost model, an onnx.ModelProto, or the path of an .onnx file, "
-    "of LightGBM's .txt, or of XGBoost's .json or .ubj"
+    "a fitted scikit-learn, LightGBM, XGBoost or CatBoost model, an onnx.ModelProto, or the path of an "
+    ".onnx file, of LightGBM's .txt, of XGBoost's .json or .ubj, or of CatBoost's .json"
 )
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file in the own format of a library, "lightgbm" or "xgboost", whatever its name is."""
+    """A file in the own format of a library, "catboost", "lightgbm" or "xgboost", whatever its name is."""
 
     path: str | Path
     library: str
@@ -76,11 +79,26 @@ def import_model(
 
 
 def _file(path: str | Path) -> str | Path | ModelFile:
-    """What a path names by its suffix: as it is, of ONNX. Raises UnsupportedError for any other."""
+    """What a path names by its suffix, and `.json` by what is in it: as it is, of ONNX. Raises
+    UnsupportedError for any other."""
     suffix = Path(path).suffix
     if suffix not in (".onnx", *_BY_SUFFIX):
         raise UnsupportedError(f"model file '{path}'; accepted: {ACCEPTED}")
-    return path if suffix == ".onnx" else ModelFile(path, _BY_SUFFIX[suffix])
+    if suffix == ".onnx":
+        return path
+    return ModelFile(path, json_library(path) if suffix == ".json" else _BY_SUFFIX[suffix])
+
+
+def json_library(path: str | Path) -> str:
+    """Whose a `.json` file is, "catboost" or "xgboost"; "xgboost" also of one that cannot be read, of which
+    its reader then says why."""
+    from irkit.frontends.catboost_json import is_catboost
+
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return "xgboost"
+    return "catboost" if is_catboost(data) else "xgboost"
 
 
 def _onnx(

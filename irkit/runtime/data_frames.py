@@ -46,9 +46,12 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
         return whole
     wanted: Sequence[Any] = names
     # Columns without names, or a model fitted on arrays: their places count.
-    if info.columns is not None and all(isinstance(n, str) for n in names):
-        wanted = info.columns
-        _check_names(info, names)
+    if info.columns is not None and (info.names_as_text or all(isinstance(n, str) for n in names)):
+        _check_names(info, list(map(str, names)))
+        spelled = {str(n): n for n in names}
+        if len(spelled) != len(names):
+            raise InvalidInputError("the data frame has several columns of one name")
+        wanted = [spelled.get(n, n) for n in info.columns]
     if len(set(wanted)) != len(wanted) or any(names.count(n) > 1 for n in wanted):
         raise InvalidInputError("the data frame has several columns of one name")
     present = set(names)

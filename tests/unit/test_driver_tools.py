@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from irkit.driver.tools.opt_options import opt_parser
 from irkit.driver.tools.run import RunTool
 from irkit.driver.tools.translate import TranslateTool
 from irkit.weights import WeightStore
+from tests.conformance.catboost_models import kept
 
 MODEL = """\
 func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -241,6 +243,8 @@ def test_translate_then_run(tmp_path: Path):
         ("m.json", b'{"learner": {', "XGBoost model's JSON is not readable"),
         ("m.json", b'{"learner": 3}', "is not readable: an entry is of another kind, or shorter"),
         ("m.json", b"[]", "is not readable: an entry is of another kind, or shorter"),
+        ("m.json", b'{"features_info": 3', "the CatBoost model's JSON is not readable"),
+        ("m.cbm", b"CBM1", "is in CatBoost's binary format (.cbm): save it as JSON"),
         ("m.pkl", b"", "a pickle may run any code"),
         ("m.mlir", b"", "this is a module already: irkit-opt and irkit-run take it"),
         ("m.bin", b"", "cannot tell the format from the suffix '.bin'"),
@@ -255,6 +259,19 @@ def test_translate_refuses_damaged_files(tmp_path: Path, name: str, content: byt
     assert message in err
     assert "Traceback" not in err
     assert not module.exists()
+
+
+def test_translate_tells_catboosts_json_from_xgboosts(tmp_path: Path) -> None:
+    document, _, _ = kept("scaled")
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document))
+    status, text, _ = run(TranslateTool, path)
+    assert status == 0
+    assert "graph.forest" in text
+    assert run(TranslateTool, path, "--from=catboost")[1] == text
+    status, _, message = run(TranslateTool, path, "--from=xgboost")
+    assert status == 1
+    assert "XGBoost model's JSON is not readable" in message
 
 
 def test_translate_for_one_batch_size(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irkit.frontends import lightgbm, xgboost
+from irkit.frontends import catboost, lightgbm, xgboost
 from irkit.frontends.sklearn import COMPOSITIONS, PREDICTORS, TRANSFORMERS
 from irkit.frontends.sklearn.functions import known_functions
 
@@ -43,4 +43,5 @@ def test_tables_name_nothing_else() -> None:
 def test_objectives_functions_and_wrappers() -> None:
     assert set(lightgbm._OBJECTIVES) <= section("LightGBM")
     assert {*xgboost._OBJECTIVES, *xgboost.ESTIMATORS} <= section("XGBoost")
+    assert {*catboost.LOSSES, *catboost.ESTIMATORS} <= section("CatBoost")
     assert {f.__name__.replace("absolute", "abs") for f in known_functions()} <= NAMED

@@ -89,15 +89,15 @@ def compile_model(
 ) -> CompiledProgram:
     """Compile a trained model into a program with a proved static schedule.
 
-    `model`: a fitted scikit-learn, LightGBM or XGBoost estimator or Pipeline, an `onnx.ModelProto`, a
-    path of an `.onnx` or graph-level `.mlir` file, of LightGBM's text (`.txt`) or of XGBoost's `.json` or
-    `.ubj` (of each the Booster that its library would read), or an xDSL module. `target`: "cpu", "cuda", or
-    "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name ("cpu4", "h200", one
-    that `irkit.extending.add_device` added) or as it is; by default the target's. A program for a CUDA
-    device that is not there can be saved, and raises DeviceError when it is called. `policy`: who places
-    launches on vEUs: "wavefront", "list" (by critical path), "auto" (of these, what is estimated to end
-    sooner), "memory" (one after another, in the order of the fewest bytes in use), or one that
-    `irkit.extending.add_policy` added. `measure`: whether rKernels
+    `model`: a fitted scikit-learn, LightGBM, XGBoost or CatBoost estimator or Pipeline, an `onnx.ModelProto`,
+    a path of an `.onnx` or graph-level `.mlir` file, of LightGBM's text (`.txt`), of XGBoost's `.json` or
+    `.ubj` (of each the Booster that its library would read) or of CatBoost's `.json`, or an xDSL module.
+    `target`: "cpu", "cuda", or "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name
+    ("cpu4", "h200", one that `irkit.extending.add_device` added) or as it is; by default the target's. A
+    program for a CUDA device that is not there can be saved, and raises DeviceError when it is called.
+    `policy`: who places launches on vEUs: "wavefront", "list" (by critical path), "auto" (of these, what is
+    estimated to end sooner), "memory" (one after another, in the order of the fewest bytes in use), or one
+    that `irkit.extending.add_policy` added. `measure`: whether rKernels
     and grids are chosen by what they take on the device, which is measured once and kept in the user's cache,
     and not by estimates; it takes minutes, and where the device is not at hand estimates stay, as the report
     then says. `mode`: "auto"
@@ -105,7 +105,7 @@ def compile_model(
     "float64" if only arrays of that dtype will come. `fastmath`: in what the arithmetic may differ from
     the model's, in LLVM's words: `{"afn"}` lets exp, tanh, erf and their like be computed in vector
     registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
-    library has it (ONNX Runtime does, and NumPy for scikit-learn; LightGBM and XGBoost do not).
+    library has it (ONNX Runtime does, and NumPy for scikit-learn; LightGBM, XGBoost and CatBoost do not).
     `precision`: in which precision products of float32 are computed: "float32" (what a model means that
     says nothing), to at most plain fp32's error by any method (on a GPU, of sums to which 64 terms and more
     contribute; sums of few may be off by up to 4.7e-7); "ieee", by plain fp32 arithmetic alone;

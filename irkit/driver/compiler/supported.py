@@ -8,8 +8,8 @@ from collections.abc import Mapping
 def supported_operators() -> Mapping[str, Mapping[str, str]]:
     """Library → operator or estimator → what is refused of it, empty if nothing is.
 
-    Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost". What an estimator refuses is refused by name,
-    with an UnsupportedError, before anything is compiled.
+    Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost", "CatBoost". What an estimator refuses is
+    refused by name, with an UnsupportedError, before anything is compiled.
     """
     from irkit.frontends.onnx.handlers import CLASSICAL, HANDLERS
     from irkit.frontends.sklearn.restrictions import supported
@@ -28,5 +28,9 @@ def supported_operators() -> Mapping[str, Mapping[str, str]]:
                 "XGBRegressor",
             ),
             "",
+        ),
+        "CatBoost": dict.fromkeys(
+            ("CatBoost", "CatBoostClassifier", "CatBoostRanker", "CatBoostRegressor"),
+            "categorical, text and embedding features",
         ),
     }

@@ -23,8 +23,8 @@ Import a trained model as a graph-level module.
 
 The weights are written beside the output (model.safetensors for model.mlir)."""
 
-SUFFIXES = {".onnx": "onnx", ".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost"}
-FORMATS = ("onnx", "lightgbm", "xgboost", "sklearn")
+SUFFIXES = {".cbm": "catboost", ".onnx": "onnx", ".txt": "lightgbm", ".ubj": "xgboost"}
+FORMATS = ("onnx", "lightgbm", "xgboost", "catboost", "sklearn")
 
 
 def translate_parser(stdout: IO[str]) -> ArgumentParser:
@@ -71,7 +71,7 @@ def load_onnx(path: str) -> Any:
 
 
 def load_boosted(path: str, library: str) -> Any:
-    """A file of LightGBM's or XGBoost's own format, which the front end reads."""
+    """A file of LightGBM's, XGBoost's or CatBoost's own format, which the front end reads."""
     from irkit.frontends import ModelFile
 
     return ModelFile(path, library)
@@ -81,7 +81,15 @@ LOADERS: dict[str, Callable[[str], Any]] = {
     "onnx": load_onnx,
     "lightgbm": partial(load_boosted, library="lightgbm"),
     "xgboost": partial(load_boosted, library="xgboost"),
+    "catboost": partial(load_boosted, library="catboost"),
 }
+
+
+def _of_json(path: str) -> str:
+    """XGBoost and CatBoost share a suffix."""
+    from irkit.frontends import json_library
+
+    return json_library(path)
 
 
 def format_of(path: str, wanted: str | None) -> str:
@@ -95,10 +103,10 @@ def format_of(path: str, wanted: str | None) -> str:
         )
     if wanted is None and suffix == ".mlir":
         raise UserError("this is a module already: irkit-opt and irkit-run take it", path)
-    found = wanted or SUFFIXES.get(suffix)
+    found = wanted or (_of_json(path) if suffix == ".json" else SUFFIXES.get(suffix))
     if found is None:
         raise UserError(
-            f"cannot tell the format from the suffix '{suffix}': give --from=onnx|lightgbm|xgboost",
+            f"cannot tell the format from the suffix '{suffix}': give --from=onnx|lightgbm|xgboost|catboost",
             path,
         )
     return found
