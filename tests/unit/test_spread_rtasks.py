@@ -66,6 +66,7 @@ def test_blocks_write_each_element_once(elements: int, blocks: int) -> None:
     names: dict[str, Any] = {
         "fused": lambda function: function,
         "divide": divmod,
+        "in_one_row": lambda element, width: (0, element),
         "thread_index": lambda: place.thread,
         "block_index": lambda: place.block,
         "block_count": lambda: tasks * blocks,
