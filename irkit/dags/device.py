@@ -72,11 +72,6 @@ class DagDevice(Protocol):
         """What is put into a stream from now on waits for an event."""
         ...
 
-    def follow(self, stream: Stream, again: Event | None) -> Event:
-        """What is put into a stream from now on comes behind all that others have put on the device. The
-        event that this took, which serves `again` the next time."""
-        ...
-
     def finish(self, stream: Stream) -> None:
         """Wait for all that is in a stream. Raises DeviceError where the device failed."""
         ...

@@ -15,15 +15,7 @@ from irkit.dags.located import Located
 from irkit.dags.programs import ProgramSource
 from irkit.dags.works import Launch
 from irkit.errors import DeviceError
-from irkit.runtime.cuda.driver import (
-    Event,
-    Graph,
-    Stream,
-    api,
-    call,
-    device,
-    direct,
-)
+from irkit.runtime.cuda.driver import Event, Graph, Stream, api, call, device, direct
 
 PINNED_FROM = 1 << 16
 """Fewer bytes than this are not worth pinning: the driver has room of its own for them."""
@@ -52,7 +44,9 @@ class GpuDevice:
         self._wait = direct("cuStreamWaitEvent", 3, (c_void_p, c_void_p, c_uint))
 
     def begin(self, again: Event | None = None) -> Event:
-        """An event behind all that is on the default stream, which others' streams are in order with."""
+        """An event behind all that is on the default stream, which others' streams are in order with. Whether
+        that has ended cannot be asked in its place: what is queued there waits for others' streams, and a
+        question may not."""
         self._device.activate()
         return self._event(0, again)
 
@@ -152,15 +146,7 @@ class GpuDevice:
 
     def wait(self, stream: Stream, event: Event) -> None:
         """What is put into a stream from now on waits for an event."""
-        call("cuStreamWaitEvent", stream.handle, event.handle, 0)
-
-    def follow(self, stream: Stream, again: Event | None) -> Event:
-        """Behind the default stream, which others' streams are in order with. Whether that has ended cannot
-        be asked in the place of an event: what is queued there waits for others' streams, a question may not.
-        """
-        event = self.begin(again)
         self._wait(int(stream.handle), int(event.handle), 0)
-        return event
 
     def finish(self, stream: Stream) -> None:
         """Wait for all that is in a stream. Raises DeviceError where the device failed."""

@@ -190,10 +190,6 @@ class MockDevice:
         """What is put into a stream from now on waits for an event."""
         stream.work.append(event)
 
-    def follow(self, stream: MockStream, again: MockEvent | None) -> MockEvent:
-        """Nobody else is here."""
-        return self.begin(again)
-
     def finish(self, stream: MockStream) -> None:
         """Wait for all that is in a stream. Raises DeviceError if that can never be done."""
         self.synchronize(self.record(stream))

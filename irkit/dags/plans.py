@@ -165,7 +165,8 @@ class Plan:
     def _replay(self) -> None:
         """The graph, behind what others put on the device."""
         first = self._streams[1]
-        self._begin = self._device.follow(first, self._begin)
+        self._begin = self._device.begin(self._begin)
+        self._device.wait(first, self._begin)
         self._begun = self._steps
         self._device.replay(self._graph, first)
 

@@ -87,6 +87,15 @@ def test_several_dimensions_of_outputs() -> None:
     assert found["COLUMNS"] == 2
 
 
+@pytest.mark.parametrize("axes", [(1, 3), (2, 3), (0, 1, 3)])
+def test_several_dimensions_of_terms(axes: tuple[int, ...]) -> None:
+    """Some of which lie apart."""
+    x = np.random.default_rng(6).standard_normal((3, 4, 5, 11)).astype("f4")
+    want = x.sum(axes)
+    text = reduce("sum", "3x4x5x11xf32", f"{'x'.join(map(str, want.shape))}xf32", 0)
+    run(text.replace("array<i64: 0>", f"array<i64: {', '.join(map(str, axes))}>"), [x], want)
+
+
 @pytest.mark.parametrize(("kind", "dtype"), [("i8", "i1"), ("i32", "i4"), ("ui64", "u8")])
 def test_integers(kind: str, dtype: str) -> None:
     """Which shuffles know only of 32 and 64 bits."""

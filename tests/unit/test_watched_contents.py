@@ -193,6 +193,15 @@ def test_what_stays_is_walked_over_once(value, monkeypatch):
     assert bool(walked) != quick
 
 
+@pytest.mark.parametrize("of", [lambda d: d, lambda d: np.zeros(3, d)], ids=["dtype", "array"])
+def test_names_of_fields(of):
+    kind = np.dtype([("a", "f4"), ("b", "i4")])
+    held = [of(kind)]
+    contents = Contents(held, "v")
+    getattr(held[0], "dtype", held[0]).names = ("a", "c")
+    assert not contents.are_of(held)
+
+
 def test_an_equal_number_is_equal():
     held = [1000.5, 2.0]
     contents = Contents(held, "v")

@@ -11,6 +11,7 @@ def supported_operators() -> Mapping[str, Mapping[str, str]]:
     Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost", "CatBoost". What an estimator refuses is
     refused by name, with an UnsupportedError, before anything is compiled.
     """
+    from irkit.frontends.catboost import ESTIMATORS
     from irkit.frontends.onnx.handlers import CLASSICAL, HANDLERS
     from irkit.frontends.sklearn.restrictions import supported
 
@@ -29,8 +30,5 @@ def supported_operators() -> Mapping[str, Mapping[str, str]]:
             ),
             "",
         ),
-        "CatBoost": dict.fromkeys(
-            ("CatBoost", "CatBoostClassifier", "CatBoostRanker", "CatBoostRegressor"),
-            "categorical, text and embedding features",
-        ),
+        "CatBoost": dict.fromkeys(ESTIMATORS, "categorical, text and embedding features"),
     }

@@ -114,7 +114,7 @@ class _State:
             raise _TooMuchError
         kind = cast(Any, type(value))
         if of_kind(value, *PLAIN) and not kind.__module__.startswith("irkit"):
-            self.is_watched &= of_kind(value, *FIXED) and of_library(kind)
+            self.is_watched &= of_kind(value, *FIXED) and of_library(kind) and not _renames(value)
             return (kind, repr(value))
         if id(value) in self._seen:
             return ("seen", self._seen[id(value)])
@@ -137,7 +137,7 @@ class _State:
             return (kind, *sorted(map(repr, value)))
         if of_kind(value, np.ndarray):
             objects = value.dtype.hasobject
-            self.is_watched &= not objects
+            self.is_watched &= not (objects or _renames(value.dtype))
             if not objects:
                 self.places.append(watches.contents(value))
             held = [*map(self.of, value.ravel())] if objects else value.tobytes()
@@ -227,6 +227,11 @@ def _slots(kind: type) -> tuple[str, ...]:
         own = base.__dict__.get("__slots__", ())
         found += (own,) if of_kind(own, str) else own
     return tuple(found)
+
+
+def _renames(value: Any) -> bool:
+    """Whether a dtype has fields, whose names may be changed."""
+    return of_kind(value, np.dtype) and value.names is not None
 
 
 def _is_of_module(function: Any) -> bool:
