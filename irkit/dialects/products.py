@@ -113,6 +113,16 @@ def as_packed_product(root: Root) -> Product | None:
     return root.counted["packed product"]
 
 
+def as_block_product(root: Root) -> Product | None:
+    """`root` as a product of A packed, whose rows are the last loop of the result, as `pack-factors` leaves it;
+    None if it is none."""
+    if "block product" not in root.counted:
+        found = _ways(root, packed=True)
+        blocks = [p for p in found if p.packed and p.m[-1] == len(root.parallel) - 1]
+        root.counted["block product"] = next(iter(blocks), None)
+    return root.counted["block product"]
+
+
 def packed_layout(batch: Sequence[int], m: int, k: Sequence[int]) -> list[AffineExpr]:
     """How a packed A is indexed, by the positions of loops."""
     row = AffineExpr.dimension(m)
@@ -122,10 +132,14 @@ def packed_layout(batch: Sequence[int], m: int, k: Sequence[int]) -> list[Affine
 
 
 def _find_product(root: Root, packed: bool = False) -> Product | None:
+    return max(_ways(root, packed), key=_rows_of_a, default=None)
+
+
+def _ways(root: Root, packed: bool) -> list[Product]:
+    """As one operand is A, or the other."""
     if len(root.chain) != 1 or not is_contraction(root.chain[0]):
-        return None
-    found = [p for a in (0, 1) if (p := _with_a(root, root.chain[0], a, packed)) is not None]
-    return max(found, key=_rows_of_a, default=None)
+        return []
+    return [p for a in (0, 1) if (p := _with_a(root, root.chain[0], a, packed)) is not None]
 
 
 def _rows_of_a(product: Product) -> int:

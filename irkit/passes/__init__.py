@@ -109,6 +109,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "measure-library-calls": _lazy("driver.measuring.measure_library_calls", "MeasureLibraryCalls"),
     "measure-rtasks": _lazy("driver.measuring.measure_rtasks", "MeasureRTasks"),
     "pack-filters": _lazy("passes.task.pack_filters", "PackFilters"),
+    "pack-factors": _lazy("passes.task.pack_factors", "PackFactors"),
     "pack-products": _lazy("passes.task.pack_products", "PackProducts"),
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
     "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),

@@ -32,6 +32,7 @@ OPEN_FROM: Mapping[str, int] = {
     "mad32": 0,
     "max": 0,
     "min": 0,
+    "multiply_blocks": 2,
     "multiply_panels": 3,
     "multiply_pixels": 3,
     "multiply_planes": 2,

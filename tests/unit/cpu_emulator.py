@@ -99,6 +99,21 @@ def _multiply_tile(
         c.run(at_c + row * width, across)[:] = sums
 
 
+def _multiply_blocks(
+    most: int, vectors: int, rows: int, k: int, a: Memory, at_a: int, below_a: int, step_a: int,
+    b: Memory, at_b: int, beside: int, c: Memory, at_c: int, width: int, anew: int,
+) -> None:  # fmt: skip
+    assert 0 < rows <= most
+    for row in range(rows):
+        for n in range(vectors):
+            into = c.run(at_c + row * width + 16 * n, 16)
+            sums = np.zeros(16, into.dtype) if anew else into.copy()
+            for i in range(k):
+                term = a[at_a + row * below_a + i * step_a]
+                sums += term * b.run(at_b + n * beside + 16 * i, 16)
+            into[:] = sums
+
+
 def _multiply_panels(
     most: int, vectors: int, lanes: int, rows: int, k: int, a: Memory, at_a: int, at_b: int, at_c: int,
     width: int, anew: int,
@@ -357,6 +372,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "extremes": _extremes,
         "packed_node": _packed_node,
         "add_tile": _add_tile,
+        "multiply_blocks": _multiply_blocks,
         "multiply_panels": _multiply_panels,
         "multiply_strided": _multiply_strided,
         "multiply_pixels": multiply_pixels,

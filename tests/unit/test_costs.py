@@ -395,6 +395,12 @@ PROGRAMS = {
     "chosen by a mask": text(
         "where", "tensor<1000xi1>, tensor<1000xf32>, tensor<1000xf32>", "tensor<1000xf32>"
     ),
+    "product of a constant": (
+        "func.func @main(%x: tensor<12x64xf32>) -> tensor<12x96xf32> {\n"
+        "  %w = arith.constant dense<1.5> : tensor<64x96xf32>\n"
+        "  %y = graph.matmul %x, %w : (tensor<12x64xf32>, tensor<64x96xf32>) -> tensor<12x96xf32>\n"
+        "  func.return %y : tensor<12x96xf32>\n}"
+    ),
     "conv": text(
         "conv",
         "tensor<1x64x8x8xf32>, tensor<8x64x3x3xf32>",

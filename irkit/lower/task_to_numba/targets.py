@@ -66,6 +66,7 @@ from irkit.runtime.intrinsics.cpu_approximations import (
     tanh_float64,
 )
 from irkit.runtime.intrinsics.cpu_bits import fma
+from irkit.runtime.intrinsics.cpu_blocks import multiply_blocks
 from irkit.runtime.intrinsics.cpu_bytes import copy_run, interleave_fours, multiply_fours
 from irkit.runtime.intrinsics.cpu_depthwise import add_windows
 from irkit.runtime.intrinsics.cpu_dots import (

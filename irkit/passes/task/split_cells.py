@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
@@ -24,11 +23,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.context import weights_of
-from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.linalg_generic import is_elementwise, maps, row_term
 from irkit.dialects.loop import schedule_on
 from irkit.dialects.precision import inherit
-from irkit.dialects.reassociation import reassociation
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.tensor_ops.interface import Kind
@@ -36,13 +33,14 @@ from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.gpu import device_of
+from irkit.passes.task.cell_weights import CellWeights, by_rows_of, collapsed
 from irkit.passes.task.launch_constants import launches_of
 from irkit.passes.task.outlining import Outliner, erase_dead
+from irkit.passes.task.pack_factors import blocks_ns
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
 from irkit.schedule.model import VDevice
-from irkit.weights import WeightStore
 
 RULE = "SplitCell"
 WAITS = 2
@@ -221,17 +219,6 @@ def _joined(value: SSAValue, first: int) -> TensorType:
     return TensorType(kind.element_type, [*shape[:first], math.prod(shape[first:])])
 
 
-def collapsed(value: SSAValue, groups: Sequence[Sequence[int]]) -> tensor.CollapseShapeOp:
-    """`value` with the dimensions of each group in one; the batch is a group of its own."""
-    kind = tensor_type(value)
-    sizes = [math.prod(kind.get_shape()[d] for d in group) for group in groups]
-    return tensor.CollapseShapeOp.create(
-        operands=[value],
-        result_types=[TensorType(kind.element_type, sizes)],
-        properties={"reassociation": reassociation(groups)},
-    )
-
-
 def _repeats_a_row(op: linalg.GenericOp) -> bool:
     """Whether every row is the one operand, as it is."""
     of_row, whole = maps(op)[0], maps(op)[-1]
@@ -260,15 +247,9 @@ def _needed(value: SSAValue, known: Sequence[Operation]) -> list[Operation]:
     return [op for op in known if op in found and kind_of(op) in COMPUTED]
 
 
-def _by_rows(w: SSAValue) -> tensor.CollapseShapeOp:
-    """Weights (unit, sum, term) as a matrix of a row for each sum."""
-    last = tensor_type(w).get_num_dims() - 1
-    return collapsed(w, [[*range(last)], [last]])
-
-
-def _estimate(op: ROperatorOp, by_rows: bool, device: VDevice) -> float:
-    """About how long a cell takes that is split, in ns, its weights a row for each sum, or a column;
-    infinitely long where no rKernel can compute a part."""
+def _estimate(op: ROperatorOp, by_rows: bool, device: VDevice, known: bool) -> float:
+    """About how long a cell takes that is split, in ns, its weights a row for each sum, or a column, or,
+    where they are `known`, in blocks of columns; infinitely long where no rKernel can compute a part."""
     block = Block(arg_types=op.body.block.arg_types)
     types = list(op.function_type.inputs), list(op.function_type.outputs)
     launch = LaunchOp(op.sym_name.data, list(block.args), types[1])
@@ -276,7 +257,7 @@ def _estimate(op: ROperatorOp, by_rows: bool, device: VDevice) -> float:
     module = ModuleOp([cell := op.clone(), func.FuncOp("main", types, Region(block))])
 
     def factor(w: SSAValue) -> tuple[SSAValue, bool]:
-        kind = tensor_type(_by_rows(w).result)
+        kind = tensor_type(by_rows_of(w).result)
         sizes = kind.get_shape() if by_rows else kind.get_shape()[::-1]
         kind = TensorType(kind.element_type, sizes)
         return block.insert_arg(kind, len(block.args)), by_rows
@@ -285,36 +266,15 @@ def _estimate(op: ROperatorOp, by_rows: bool, device: VDevice) -> float:
     Rewriter.erase_op(cell)
     made = [o for o in module.ops if isinstance(o, ROperatorOp)]
     partition = Partition(module, device)
+    in_blocks = known and device.kind != "cuda"
     try:
-        computed = sum(map(partition.fastest_ns, made))
+        computed = sum(
+            min(blocks_ns(partition, o) if in_blocks else math.inf, partition.fastest_ns(o))
+            for o in made
+        )
     except UnsupportedError:
         return math.inf
     return computed + (len(made) - 1) * WAITS * device.wait_ns
-
-
-@dataclass
-class _Weights:
-    """Weights of launches as matrices, each made once."""
-
-    store: WeightStore
-    known: dict[tuple[SSAValue, bool], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, bool], SSAValue]
-    )
-
-    def matrix(self, w: SSAValue, launch: LaunchOp, by_rows: bool) -> tuple[SSAValue, bool]:
-        """A view of `w` that has a row for each sum, or of a constant another one as is asked for."""
-        array = constant_array(w, self.store)
-        if array is None:
-            view = _by_rows(w)
-            Rewriter.insert_op(view, InsertPoint.before(launch))
-            return view.result, True
-        if (w, by_rows) not in self.known:
-            rows = array.reshape(-1, array.shape[-1])
-            made = constant(np.ascontiguousarray(rows if by_rows else rows.T), self.store)
-            assert isinstance(w.owner, Operation)
-            Rewriter.insert_op(made, InsertPoint.after(w.owner))
-            self.known[w, by_rows] = made.result
-        return self.known[w, by_rows], by_rows
 
 
 @dataclass(frozen=True)
@@ -346,13 +306,14 @@ class SplitCells(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         device = device_of(self.device)
         enough = ENOUGH_ON_A_GPU if device.kind == "cuda" else ENOUGH
-        weights, partition = _Weights(weights_of(ctx)), Partition(op, device)
+        weights, partition = CellWeights(weights_of(ctx)), Partition(op, device)
         for cell in [o for o in op.ops if isinstance(o, ROperatorOp)]:
             root = cell_of(cell)
             if isinstance(root, str):
                 missed(cell, RULE, "{}", root)
                 continue
-            ways = {by_rows: _estimate(cell, by_rows, device) for by_rows in (True, False)}
+            known = weights.are_known(root, launches_of(op, cell))
+            ways = {by_rows: _estimate(cell, by_rows, device, known) for by_rows in (True, False)}
             by_rows = min(ways, key=ways.__getitem__)
             if ways[by_rows] == math.inf:
                 missed(cell, RULE, "no rKernel can compute its parts")
@@ -368,7 +329,7 @@ class SplitCells(ModulePass):
 
 
 def _split_all(
-    module: ModuleOp, cell: ROperatorOp, root: Root, weights: _Weights, by_rows: bool
+    module: ModuleOp, cell: ROperatorOp, root: Root, weights: CellWeights, by_rows: bool
 ) -> None:
     """Split every launch of a cell, which is no longer needed then."""
     outliner = Outliner(module)

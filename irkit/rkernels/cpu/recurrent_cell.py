@@ -10,7 +10,7 @@ from functools import partial
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.families.row_terms import JOINING_EIGHT, dots
+from irkit.rkernels.families.row_terms import JOINING_EIGHT, MOST_AT_ONCE, dots
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -78,7 +78,10 @@ def _parameters(few: int, root: Root) -> Parameters:
     rows = root.parallel[0]
     if rows == DYNAMIC:
         return {"FEW": few, "LEFT": 0}
-    return {"FEW": min(few, rows), "LEFT": rows % min(few, rows)}
+    # As few passes over the weights as registers allow, each of about as many rows.
+    passes = -(-rows // MOST_AT_ONCE[few])
+    few = -(-rows // passes)
+    return {"FEW": few, "LEFT": rows % few}
 
 
 def _work(kind: str) -> Callable[[Part], Work]:

@@ -7,6 +7,7 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
 from irkit.rkernels.families.attention import Attention
 from irkit.rkernels.families.attention_gradient import AttentionGradient
+from irkit.rkernels.families.block_product import BlockProduct
 from irkit.rkernels.families.byte_planes import BytePlanes
 from irkit.rkernels.families.csr import CsrRows
 from irkit.rkernels.families.depthwise import Depthwise
@@ -61,6 +62,7 @@ _FAMILIES: dict[str, Family] = {
         MatrixProduct(),
         IntegerProduct(),
         PanelProduct(),
+        BlockProduct(),
         PlaneProduct(),
         BytePlanes(),
         Pixels(),

@@ -27,6 +27,9 @@ FEW_AT_ONCE = (("units", 2, "fma"), ("wide_units", 4, "wide"))
 """On a CPU, how many rows of x a row of weights is read for at once, and in which rate: so many sums of four
 rows of weights each that they stay in registers, 16 of 32 bytes or 32 of 64."""
 
+MOST_AT_ONCE = {1: 1, 2: 2, 4: 6}
+"""How many rows these registers hold the sums of where their number is known, by FEW_AT_ONCE."""
+
 
 def dots(part: Part, kind: str = "dot") -> Work:
     """The same on a CPU, in multiply-adds of a rate. One row waits for its weights (`dot`); where those that

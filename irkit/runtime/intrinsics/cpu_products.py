@@ -181,15 +181,17 @@ class Tile:
 
     `ahead`: A's rows lie one behind another, so what the next tile reads is behind what this one does. It is
     fetched meanwhile: a few rows at a time are no run that a processor would find by itself. `below`: how
-    many elements a term of A is from the next.
+    many elements a term of A is from the next. `beside`: as many a vector of B is from that beside it, which
+    it follows otherwise. Either is a number of Python's or of the program's.
     """
 
     def __init__(
         self, builder: Any, element: Any, across: int, lanes: int = LANES, ahead: bool = False,
-        below: int = 1,
+        below: Any = 1, beside: Any = None,
     ) -> None:  # fmt: skip
         self.builder, self.across, self.lanes, self.ahead = builder, across, lanes, ahead
-        self.below = below
+        self.below = _I64(below) if isinstance(below, int) else below
+        self.beside = _I64(lanes) if beside is None else beside
         self.vector = ir.VectorType(element, self.lanes)
         letter = "f32" if isinstance(element, ir.FloatType) else "f64"
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -256,7 +258,7 @@ class Tile:
         if self.ahead:
             self.fetch(rows[0], k, len(rows), step)
         column = builder.gep(b, [builder.mul(step, width)])
-        values = [builder.load(self.vector_at(column, n), align=4) for n in range(self.across)]
+        values = self._beside_one_another(column)
         if distance:
             self.fetch_row(column, distance)
         following = builder.add(step, _I64(1))
@@ -264,7 +266,7 @@ class Tile:
         zero = ir.Constant(self.vector, [0.0] * self.lanes)
         added: list[list[Any]] = []
         begun = start or [[zero] * self.across for _ in rows]
-        term = builder.mul(step, _I64(self.below))
+        term = builder.mul(step, self.below)
         for row, phis, given in zip(rows, totals, begun, strict=True):
             scalar = self.spread(in_register(builder, builder.load(builder.gep(row, [term]))))
             added.append(
@@ -276,6 +278,13 @@ class Tile:
         builder.cbranch(builder.icmp_signed("<", following, k), loop, done)
         builder.position_at_end(done)
         return added
+
+    def _beside_one_another(self, column: Any) -> list[Any]:
+        """The vectors of one row of B."""
+        builder = self.builder
+        numbers = [builder.mul(self.beside, _I64(n)) for n in range(self.across)]
+        places = [self.vector_at(builder.gep(column, [number]), 0) for number in numbers]
+        return [builder.load(place, align=4) for place in places]
 
     def load(self, fresh: Any, c: Any, width: Any, numbers: list[Any]) -> list[list[Any]]:
         """The sums of rows that `store` has written; zeros where `fresh`."""
