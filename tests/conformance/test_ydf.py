@@ -136,7 +136,7 @@ def columns_of(model: Any, rows: Any) -> dict[str, Any]:
 
 
 def tolerance(model: Any) -> float:
-    """None where nothing goes through exp or pow: NumPy's, which interpret, are not the C library's."""
+    """0 where nothing goes through exp or pow: NumPy's, which interpret, are not the C library's."""
     document = document_of(model)
     curved = document["description"].removeprefix("Loss: ") in CURVED and not document["logits"]
     return 4e-7 if curved or document["model"] == "IsolationForestModel" else 0.0

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import irkit
 from irkit.context import IrkitContext
@@ -111,6 +112,13 @@ def test_columns_go_by_their_names() -> None:
     same(program.predict(frame[[*frame.columns[::-1]]].assign(more="x")), want)
     same(program.predict({**dict(reversed(rows.items())), 7: None}), want)
     same(program.predict({n: v.tolist() for n, v in rows.items()}), want)
+    same(program(rows), want)
+    same(program.run([frame])[0], want)
+    assert program.takes_strings
+    with pytest.raises(UnsupportedError, match="sparse matrices"):
+        program.predict(sparse.csr_matrix((3, 7)))
+    with pytest.raises(InvalidInputError, match="expected dtype float32, float64, got object"):
+        program.predict(frame.to_numpy())
     with pytest.raises(InvalidInputError, match=r"lack columns 'town', 'word'; it has 'a', "):
         program.predict(frame.drop(columns=["town", "word"]))
     with pytest.raises(InvalidInputError, match="several columns of one name"):
