@@ -204,8 +204,6 @@ def _averaged(model: YdfModel, tree: Tree) -> Array:
 
 def _votes(model: YdfModel, value: Any) -> Array:
     """A leaf's classes, over the number of trees. Raises UnsupportedError for a leaf of another class."""
-    if type(value).__name__ != "ProbabilityValue":
-        raise InvalidModelError(f"a leaf of a classifier of YDF's is a {type(value).__name__}")
     shares = np.asarray(value.probability, np.float64)
     if len(shares) != model.classes:
         raise InvalidModelError(

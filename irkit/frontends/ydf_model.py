@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +42,6 @@ CONDITIONS = (
     "NumericalHigherThanCondition",
     "NumericalSparseObliqueCondition",
 )
-_VALUES = {
-    GRADIENT_BOOSTED: ("RegressionValue",),
-    RANDOM: ("ProbabilityValue", "RegressionValue"),
-    ISOLATION: ("AnomalyDetectionValue",),
-}
 # Engine of YDF's → whether it is a QuickScorer (Lucchese et al. 2015).
 _ENGINES = {
     "GradientBoostedTreesGeneric": False,
@@ -132,7 +127,7 @@ def read(model: Any) -> YdfModel:
     elif engines[0] not in _ENGINES:
         reasons.append(f"engine '{engines[0]}' (supported: {', '.join(_ENGINES)})")
     trees = [_tree(model, number) for number in range(model.num_trees())]
-    reasons += _why_not_nodes(kind, trees)
+    reasons += _why_not_nodes(kind, task, trees)
     if reasons:
         raise UnsupportedError(f"cannot import {kind} exactly:", reasons)
     boosted = kind == GRADIENT_BOOSTED
@@ -212,7 +207,7 @@ def _words(name: str, categorical: Any) -> tuple[str, ...]:
 
 
 def _tree(model: Any, number: int) -> Tree:
-    """Raises UnsupportedError for a tree that is too deep for YDF's own reader."""
+    """Raises UnsupportedError for a tree that is too deep for YDF's own reader, InvalidModelError."""
     try:
         root = model.get_tree(number).root
     except RecursionError:
@@ -224,6 +219,10 @@ def _tree(model: Any, number: int) -> Tree:
     for place, node in enumerate(met):
         if node.is_leaf:
             continue
+        if node.condition is None:
+            raise InvalidModelError(
+                f"tree {number} of the YDF model has a node without a condition"
+            )
         left[place], right[place] = len(met), len(met) + 1
         left += [len(met), len(met) + 1]
         right += [len(met), len(met) + 1]
@@ -234,25 +233,27 @@ def _tree(model: Any, number: int) -> Tree:
     return Tree(conditions, values, np.array(left), np.array(right), np.array(depth))
 
 
-def conditions_of(trees: list[Tree]) -> Iterator[tuple[int, Any]]:
-    """All conditions, each with the number of its tree."""
-    for number, tree in enumerate(trees):
-        yield from ((number, condition) for condition in tree.conditions if condition is not None)
-
-
-def _why_not_nodes(kind: str, trees: list[Tree]) -> list[str]:
+def _why_not_nodes(kind: str, task: str, trees: list[Tree]) -> list[str]:
     """Conditions and values of kinds that are not known."""
-    met = Counter(type(condition).__name__ for _, condition in conditions_of(trees))
+    met = Counter(type(c).__name__ for tree in trees for c in tree.conditions if c is not None)
     reasons = [
         f"condition '{name}' of {met[name]} nodes (supported: {', '.join(CONDITIONS)})"
         for name in sorted(met)
         if name not in CONDITIONS
     ]
-    values = Counter(type(v).__name__ for tree in trees for v in tree.values if v is not None)
-    known = _VALUES[kind]
+    wanted = _value(kind, task)
+    values = {type(v).__name__ for tree in trees for v in tree.values if v is not None}
     reasons += [
-        f"leaf value '{name}' (supported: {', '.join(known)})"
+        f"leaf value '{name}' of task {task} (expected '{wanted}')"
         for name in sorted(values)
-        if name not in known
+        if name != wanted
     ]
     return reasons
+
+
+def _value(kind: str, task: str) -> str:
+    """The class of the values of leaves."""
+    if kind == ISOLATION:
+        return "AnomalyDetectionValue"
+    shares = kind == RANDOM and task == "CLASSIFICATION"
+    return "ProbabilityValue" if shares else "RegressionValue"
