@@ -31,6 +31,10 @@ Categories = tuple[int, tuple[str | int | float, ...]]
 """Where a column of categories stands (BY_ORDER: anywhere, in the order of the others), and its categories by
 their numbers."""
 
+Semantic = tuple[Literal["number", "truth", "category", "index"], int, tuple[str, ...]]
+"""What a column that is picked by its name holds; of a category how many there are, and their words by their
+numbers."""
+
 StringStep = tuple[str, str, str, Mapping[str, Any]]
 """Kind, what it reads, what it makes, and how."""
 
@@ -67,6 +71,8 @@ class ModelInfo:
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN. `na_words`: those of them in which pandas' NA
     is taken for NaN, as scikit-learn does where `missing_values` is that.
+    `semantics`: what each of `columns` holds, of a model that takes a mapping from their names to columns
+    too, and numbers of categories in rows that are neither that nor a frame; empty for any other.
     `categories`: what columns of categories of a data frame become numbers by; None where they are what they
     hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
@@ -118,6 +124,7 @@ class ModelInfo:
     types: tuple[str, ...] = ()
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     na_words: tuple[int, ...] = ()
+    semantics: tuple[Semantic, ...] = ()
     categories: tuple[Categories, ...] | None = None
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
@@ -187,6 +194,9 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         for f in fields.get("limits", ())
     )
     fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
+    fields["semantics"] = tuple(
+        (kind, count, tuple(words)) for kind, count, words in fields.get("semantics", ())
+    )
     fields["texts"] = tuple((c, facts) for c, facts in fields.get("texts", ()))
     if (categories := fields.get("categories")) is not None:
         fields["categories"] = tuple((place, tuple(values)) for place, values in categories)

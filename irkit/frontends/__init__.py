@@ -20,24 +20,28 @@ _BY_PACKAGE = {
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost"),
     "catboost": ("irkit.frontends.catboost", "import_catboost"),
+    "ydf": ("irkit.frontends.ydf", "import_ydf"),
 }
 # Library → front end of the files in its own format.
 _OF_FILES = {
     "catboost": ("irkit.frontends.catboost", "import_catboost_file"),
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm_file"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost_file"),
+    "ydf": ("irkit.frontends.ydf", "import_ydf_folder"),
 }
 # Of .cbm files CatBoost's reader says why they are refused.
 _BY_SUFFIX = {".cbm": "catboost", ".json": "xgboost", ".txt": "lightgbm", ".ubj": "xgboost"}
 ACCEPTED = (
-    "a fitted scikit-learn, LightGBM, XGBoost or CatBoost model, an onnx.ModelProto, or the path of an "
-    ".onnx file, of LightGBM's .txt, of XGBoost's .json or .ubj, or of CatBoost's .json"
+    "a fitted scikit-learn, LightGBM, XGBoost, CatBoost or YDF model, an onnx.ModelProto, or the path of an "
+    ".onnx file, of LightGBM's .txt, of XGBoost's .json or .ubj, of CatBoost's .json, or of a YDF model's "
+    "folder"
 )
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file in the own format of a library, "catboost", "lightgbm" or "xgboost", whatever its name is."""
+    """A file, or a folder, in the own format of a library, "catboost", "lightgbm", "xgboost" or "ydf",
+    whatever its name is."""
 
     path: str | Path
     library: str
@@ -79,8 +83,12 @@ def import_model(
 
 
 def _file(path: str | Path) -> str | Path | ModelFile:
-    """What a path names by its suffix, and `.json` by what is in it: as it is, of ONNX. Raises
+    """What a path names by its suffix, `.json` and a folder by what is in it: as it is, of ONNX. Raises
     UnsupportedError for any other."""
+    from irkit.frontends.ydf import is_ydf_folder
+
+    if is_ydf_folder(path):
+        return ModelFile(path, "ydf")
     suffix = Path(path).suffix
     if suffix not in (".onnx", *_BY_SUFFIX):
         raise UnsupportedError(f"model file '{path}'; accepted: {ACCEPTED}")

@@ -20,6 +20,7 @@ from irkit.runtime.data_frames import ColumnsApart, fitted_columns, is_data_fram
 from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, is_objects, logarithm, numbers_of_objects
 from irkit.runtime.integers import integers_as_floats
+from irkit.runtime.named_columns import named_rows_of
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.row_call import RowCall
 from irkit.runtime.sized import SizedVariant
@@ -118,6 +119,8 @@ class CompiledProgram:
             return [self._documents.counted(x) for x in inputs]
         if self._text_columns is not None:
             return [self._text_columns.rows(x, info.types_apart) for x in inputs]
+        if info.semantics:
+            return [named_rows_of(info, x) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
         if info.words:
@@ -280,7 +283,9 @@ class CompiledProgram:
     @property
     def takes_strings(self) -> bool:
         """Whether its rows are documents, or some of their columns strings, so that they are objects."""
-        return bool(self._first.info.words) or self._first.info.counts_documents
+        info = self._first.info
+        semantic = any(kind == "category" for kind, _, _ in info.semantics)
+        return bool(info.words) or info.counts_documents or semantic
 
     @property
     def target(self) -> str:

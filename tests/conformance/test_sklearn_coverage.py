@@ -15,7 +15,7 @@ from sklearn.preprocessing import LabelBinarizer, LabelEncoder
 
 import irkit
 from irkit.errors import InvalidInputError, UnsupportedError
-from irkit.frontends import catboost
+from irkit.frontends import catboost, ydf
 from tests.conformance.interpreted import interpreted, same
 
 ROOT = Path(__file__).parents[2]
@@ -65,8 +65,9 @@ def test_supported_operators_are_those_of_the_record() -> None:
 
 def test_every_library_is_named() -> None:
     known = irkit.supported_operators()
-    assert set(known) == {"scikit-learn", "ONNX", "LightGBM", "XGBoost", "CatBoost"}
+    assert set(known) == {"scikit-learn", "ONNX", "LightGBM", "XGBoost", "CatBoost", "YDF"}
     assert set(known["CatBoost"]) == set(catboost.ESTIMATORS)
+    assert set(known["YDF"]) == set(ydf.ESTIMATORS)
     assert "predict_proba" in known["scikit-learn"]["SVC"]
     assert known["ONNX"]["Conv"] == "docs/onnx.md"
 

@@ -274,6 +274,19 @@ def test_translate_tells_catboosts_json_from_xgboosts(tmp_path: Path) -> None:
     assert "XGBoost model's JSON is not readable" in message
 
 
+def test_translate_of_ydfs_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ydf reads them; what it says of them is `tests.conformance.test_ydf`'s."""
+    for name in ("data_spec.pb", "header.pb"):
+        (tmp_path / name).write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "ydf", None)
+    for given in ((), ("--from=ydf",)):
+        status, _, message = run(TranslateTool, tmp_path, *given)
+        assert status == 1
+        assert "is the folder of a YDF model, which ydf reads: pip install ydf" in message
+    (tmp_path / "header.pb").unlink()
+    assert "cannot tell the format" in run(TranslateTool, tmp_path)[2]
+
+
 def test_translate_for_one_batch_size(tmp_path: Path) -> None:
     """Rows that mix: where the importer can say so for any size, and where it cannot."""
     path, weights = tmp_path / "m.onnx", {"axes": np.array([0])}

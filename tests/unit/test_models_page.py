@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irkit.frontends import catboost, lightgbm, xgboost
+from irkit.frontends import catboost, lightgbm, xgboost, ydf, ydf_model
 from irkit.frontends.sklearn import COMPOSITIONS, PREDICTORS, TRANSFORMERS
 from irkit.frontends.sklearn.functions import known_functions
 
@@ -44,4 +44,7 @@ def test_objectives_functions_and_wrappers() -> None:
     assert set(lightgbm._OBJECTIVES) <= section("LightGBM")
     assert {*xgboost._OBJECTIVES, *xgboost.ESTIMATORS} <= section("XGBoost")
     assert {*catboost.LOSSES, *catboost.ESTIMATORS} <= section("CatBoost")
+    assert {*ydf.LOSSES, *ydf.ESTIMATORS, *ydf_model.CONDITIONS, *ydf_model.SEMANTICS} <= section(
+        "YDF"
+    )
     assert {f.__name__.replace("absolute", "abs") for f in known_functions()} <= NAMED

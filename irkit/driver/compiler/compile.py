@@ -89,9 +89,10 @@ def compile_model(
 ) -> CompiledProgram:
     """Compile a trained model into a program with a proved static schedule.
 
-    `model`: a fitted scikit-learn, LightGBM, XGBoost or CatBoost estimator or Pipeline, an `onnx.ModelProto`,
-    a path of an `.onnx` or graph-level `.mlir` file, of LightGBM's text (`.txt`), of XGBoost's `.json` or
-    `.ubj` (of each the Booster that its library would read) or of CatBoost's `.json`, or an xDSL module.
+    `model`: a fitted scikit-learn, LightGBM, XGBoost or CatBoost estimator or Pipeline, a YDF model, an
+    `onnx.ModelProto`, a path of an `.onnx` or graph-level `.mlir` file, of LightGBM's text (`.txt`), of
+    XGBoost's `.json` or `.ubj` (of each the Booster that its library would read), of CatBoost's `.json` or of
+    a YDF model's folder, or an xDSL module.
     `target`: "cpu", "cuda", or "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name
     ("cpu4", "h200", one that `irkit.extending.add_device` added) or as it is; by default the target's. A
     program for a CUDA device that is not there can be saved, and raises DeviceError when it is called.
@@ -105,7 +106,8 @@ def compile_model(
     "float64" if only arrays of that dtype will come. `fastmath`: in what the arithmetic may differ from
     the model's, in LLVM's words: `{"afn"}` lets exp, tanh, erf and their like be computed in vector
     registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
-    library has it (ONNX Runtime does, and NumPy for scikit-learn; LightGBM, XGBoost and CatBoost do not).
+    library has it (ONNX Runtime does, and NumPy for scikit-learn; LightGBM, XGBoost, CatBoost and YDF do
+    not).
     `precision`: in which precision products of float32 are computed: "float32" (what a model means that
     says nothing), to at most plain fp32's error by any method (on a GPU, of sums to which 64 terms and more
     contribute; sums of few may be off by up to 4.7e-7); "ieee", by plain fp32 arithmetic alone;

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 def supported_operators() -> Mapping[str, Mapping[str, str]]:
     """Library → operator or estimator → what is refused of it, empty if nothing is.
 
-    Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost", "CatBoost". What an estimator refuses is
+    Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost", "CatBoost", "YDF". What an estimator refuses is
     refused by name, with an UnsupportedError, before anything is compiled.
     """
-    from irkit.frontends.catboost import ESTIMATORS
+    from irkit.frontends import catboost, ydf
     from irkit.frontends.onnx.handlers import CLASSICAL, HANDLERS
     from irkit.frontends.sklearn.restrictions import supported
 
@@ -30,5 +30,9 @@ def supported_operators() -> Mapping[str, Mapping[str, str]]:
             ),
             "",
         ),
-        "CatBoost": dict.fromkeys(ESTIMATORS, "categorical, text and embedding features"),
+        "CatBoost": dict.fromkeys(catboost.ESTIMATORS, "categorical, text and embedding features"),
+        "YDF": dict.fromkeys(
+            ydf.ESTIMATORS,
+            "sets of categories, sequences of vectors; uplift, survival; models without an engine of YDF",
+        ),
     }

@@ -24,7 +24,7 @@ Import a trained model as a graph-level module.
 The weights are written beside the output (model.safetensors for model.mlir)."""
 
 SUFFIXES = {".cbm": "catboost", ".onnx": "onnx", ".txt": "lightgbm", ".ubj": "xgboost"}
-FORMATS = ("onnx", "lightgbm", "xgboost", "catboost", "sklearn")
+FORMATS = ("onnx", "lightgbm", "xgboost", "catboost", "ydf", "sklearn")
 
 
 def translate_parser(stdout: IO[str]) -> ArgumentParser:
@@ -71,7 +71,7 @@ def load_onnx(path: str) -> Any:
 
 
 def load_boosted(path: str, library: str) -> Any:
-    """A file of LightGBM's, XGBoost's or CatBoost's own format, which the front end reads."""
+    """A file, or YDF's folder, of a library's own format, which the front end reads."""
     from irkit.frontends import ModelFile
 
     return ModelFile(path, library)
@@ -82,14 +82,18 @@ LOADERS: dict[str, Callable[[str], Any]] = {
     "lightgbm": partial(load_boosted, library="lightgbm"),
     "xgboost": partial(load_boosted, library="xgboost"),
     "catboost": partial(load_boosted, library="catboost"),
+    "ydf": partial(load_boosted, library="ydf"),
 }
 
 
-def _of_json(path: str) -> str:
-    """XGBoost and CatBoost share a suffix."""
+def _by_content(path: str, suffix: str) -> str | None:
+    """The format of what no suffix tells: XGBoost and CatBoost share one, and YDF's models are folders."""
     from irkit.frontends import json_library
+    from irkit.frontends.ydf import is_ydf_folder
 
-    return json_library(path)
+    if suffix == ".json":
+        return json_library(path)
+    return "ydf" if is_ydf_folder(path) else None
 
 
 def format_of(path: str, wanted: str | None) -> str:
@@ -103,10 +107,11 @@ def format_of(path: str, wanted: str | None) -> str:
         )
     if wanted is None and suffix == ".mlir":
         raise UserError("this is a module already: irkit-opt and irkit-run take it", path)
-    found = wanted or (_of_json(path) if suffix == ".json" else SUFFIXES.get(suffix))
+    found = wanted or _by_content(path, suffix) or SUFFIXES.get(suffix)
     if found is None:
         raise UserError(
-            f"cannot tell the format from the suffix '{suffix}': give --from=onnx|lightgbm|xgboost|catboost",
+            f"cannot tell the format from the suffix '{suffix}': give --from="
+            "onnx|lightgbm|xgboost|catboost|ydf",
             path,
         )
     return found
