@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import bf16, f16, f32, i32, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
+from irkit.dialects.nibbles import in_panels, packed_nibbles
 from irkit.dialects.types import tensor_type
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
 from irkit.frontends.onnx.handlers.gather import in_range
@@ -109,6 +110,23 @@ def _groups(node: Node, depth: int, block: int, blocks: int) -> Array:
     return groups[:depth]
 
 
+def _in_nibbles(
+    node: Node, x: SSAValue, integers: Array, scales: Array, zeros: Array, block: int
+) -> SSAValue:
+    """The product with a matrix that stays in 4 bits: `integers` are rows×terms from 0 to 15."""
+    middle = np.float32(8)
+    operands = [packed_nibbles((integers.astype(np.int8) - np.int8(8)).T), in_panels(scales.T)]
+    if (zeros != middle).any():
+        operands.append(in_panels(zeros.T - middle))
+    shape = list(tensor_type(x).get_shape())
+    if len(shape) == 1:
+        x = node.emit(graph.ReshapeOp, x, shape=[1, *shape])
+    matrix = [node.tensor(a) for a in operands]
+    columns = len(integers)
+    y = node.emit(graph.NibbleMatmulOp, x, *matrix, block=block, columns=columns)
+    return node.emit(graph.ReshapeOp, y, shape=[columns]) if len(shape) == 1 else y
+
+
 def _matmul_nbits(node: Node) -> Sequence[Value]:
     """Inputs A (…×K), B (N×blocks×bytes), scales, zero points, groups of terms, and a bias of N.
 
@@ -125,11 +143,15 @@ def _matmul_nbits(node: Node) -> Sequence[Value]:
     if packed.dtype != np.uint8:
         node.refuse(node.name_of(1), f"bytes are needed, got elements of {packed.dtype}")
     integers = unpacked(packed.reshape(rows, -1), bits, depth)
-    groups = _groups(node, depth, block, blocks)
-    scales = _shaped(node, 2, (rows, blocks)).astype(np.float32)[:, groups]
-    zeros = _zero_points(node, bits, rows, blocks)[:, groups]
-    weights = (integers.astype(np.float32) - zeros) * scales
-    y = product(node, cast(node, x, f32), node.tensor(np.ascontiguousarray(weights.T)))
+    scales = _shaped(node, 2, (rows, blocks)).astype(np.float32)
+    zeros = _zero_points(node, bits, rows, blocks)
+    wide = cast(node, x, f32)
+    if bits == 4 and depth % 2 == 0 and node.given(4) is None:
+        y = _in_nibbles(node, wide, integers, scales, zeros, block)
+    else:
+        groups = _groups(node, depth, block, blocks)
+        weights = (integers.astype(np.float32) - zeros[:, groups]) * scales[:, groups]
+        y = product(node, wide, node.tensor(np.ascontiguousarray(weights.T)))
     if node.given(5) is not None:
         if node.type_of(5).get_shape() != (rows,):
             node.refuse(node.name_of(5), f"N = {rows} elements are needed, got {node.type_of(5)}")
