@@ -88,10 +88,11 @@ class ModelInfo:
     `texts`: columns of documents, or DOCUMENTS, each with how they are counted: the counts stand behind the
     model's own columns, in this order.
     `vocabulary`: the strings of an ONNX model, by the numbers that its program has for them; `string_inputs`,
-    `string_outputs`: what is strings to the caller. `maps`: outputs that are a map a row to the caller, and
-    the labels of their columns. `string_steps`: what the host makes of strings first, in order: which kind of
-    step (`irkit/runtime/string_steps.py`), what it reads, what it makes, and how. `caller_inputs`: what the
-    caller gives, in order, where the program reads what such steps make; empty if it is `inputs`.
+    `string_outputs`: what is strings to the caller. `narrow`: inputs and outputs whose bytes are integers of
+    2 or 4 bits to the caller, and of which type ("int4"). `maps`: outputs that are a map a row to the caller,
+    and the labels of their columns. `string_steps`: what the host makes of strings first, in order: which
+    kind of step (`irkit/runtime/string_steps.py`), what it reads, what it makes, and how. `caller_inputs`:
+    what the caller gives, in order, where the program reads what such steps make; empty if it is `inputs`.
     `indexed`: inputs that are indices, and the smallest extent of what they index: -1 is its last element.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
@@ -140,6 +141,7 @@ class ModelInfo:
     vocabulary: tuple[str, ...] = ()
     string_inputs: tuple[str, ...] = ()
     string_outputs: tuple[str, ...] = ()
+    narrow: Mapping[str, str] = field(default_factory=dict[str, str])
     maps: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     string_steps: tuple[StringStep, ...] = ()
     caller_inputs: tuple[str, ...] = ()
@@ -153,9 +155,10 @@ class ModelInfo:
         return self.text is not None or bool(self.texts)
 
     @property
-    def has_strings(self) -> bool:
-        """Whether arrays of its caller are strings or maps, and numbers to its program."""
-        return bool(self.string_inputs or self.string_outputs or self.maps or self.string_steps)
+    def is_translated(self) -> bool:
+        """Whether arrays of its caller are none of its program's: strings, maps, integers of 2 or 4 bits."""
+        strings = self.string_inputs or self.string_outputs or self.string_steps
+        return bool(strings or self.maps or self.narrow)
 
     def to_json(self) -> str:
         """One line of JSON, stored in the module."""

@@ -60,6 +60,13 @@ are exact in int32, which wraps, and are brought to the result's scale as ONNX R
 cache is as long as it will be, and a step that does not fit into it is NaN. Its quantised and sliding caches,
 and normalised queries, are refused.
 
+Weights of 2, 4 and 8 bits in blocks, as ONNX Runtime's quantisers write them (`MatMulNBits`,
+`GatherBlockQuantized`, `DequantizeLinear` with `block_size`), must be known at import; products with them are
+computed in float32, whatever `accuracy_level` would allow; weights of 4 bits of a `MatMulNBits` stay so on a
+CPU ([graph.md](graph.md#elements)). `g_idx` is the group of each term, as its text says; ONNX Runtime takes
+it otherwise. Elements of INT2, UINT2, INT4 and UINT4 are bytes in a program; arrays
+of ml_dtypes go in and come out. `tests/unit/test_onnx_nbits.py` compares with ONNX Runtime.
+
 Of the domain ai.onnx.ml there are {classical}. Trees are `graph.forest`, and sums have
 the bits of ONNX Runtime on one thread. Where ONNX leaves a meaning open, ONNX Runtime's is taken. Refused are
 `MIN` and `MAX` over trees, `PROBIT` of one score of two classes, probabilities of an `SVMClassifier` of

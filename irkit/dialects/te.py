@@ -31,6 +31,7 @@ from irkit.dialects.gemvt import GemvtOp
 from irkit.dialects.heap_forest import HeapForestOp
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
 from irkit.dialects.layer_norm_base import LayerNormBase
+from irkit.dialects.nibbles import NibbleMatmulOp
 from irkit.dialects.packed_forest import PackedForestOp
 from irkit.dialects.packed_terms import FORMATS
 from irkit.dialects.perfect_forest import PerfectForestOp
@@ -365,6 +366,7 @@ Te = Dialect(
         GemvtOp,
         HeapForestOp,
         LayerNormOp,
+        NibbleMatmulOp,
         PackOp,
         PackedForestOp,
         PerfectForestOp,

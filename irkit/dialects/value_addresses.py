@@ -13,6 +13,7 @@ _PLACED = {
     te.ArgmaxOp,
     te.GemvtOp,
     te.LayerNormOp,
+    te.NibbleMatmulOp,
     te.PackOp,
     te.PrepackedOp,
     te.RowwiseOp,

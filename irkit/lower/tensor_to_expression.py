@@ -377,6 +377,7 @@ NOT_EXPRESSIBLE: dict[type[Operation], str] = {
     te.ForestOp: _WALK,
     te.GemvtOp: "parts of its rows may have different numbers of them",
     te.HeapForestOp: _WALK,
+    te.NibbleMatmulOp: "two integers of its matrix are one byte",
     te.PackedForestOp: _WALK,
     te.PerfectForestOp: _WALK,
     te.PackOp: "it is a layout of a factor for tensor cores, in 16-bit terms",

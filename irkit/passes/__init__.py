@@ -52,6 +52,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "pads-to-concat": _lazy("passes.graph.pads_to_concat", "PadsToConcat"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
+    "unpack-nibbles": _lazy("passes.graph.unpack_nibbles", "UnpackNibblesPass"),
     "read-as-it-lies": _lazy("passes.graph.read_as_it_lies", "ReadAsItLiesPass"),
     "recompute-parts": _lazy("passes.graph.recompute_parts", "RecomputeParts"),
     "write-out-attention": _lazy("passes.graph.write_out_attention", "WriteOutAttention"),

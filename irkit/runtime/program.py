@@ -90,15 +90,15 @@ class CompiledProgram:
 
     @cached_property
     def _border(self) -> StringBorder | None:
-        """What makes numbers of strings, and strings and maps of numbers, where the model has some."""
+        """What makes of the caller's arrays the program's, and the other way round, where they differ."""
         info = self._first.info
-        return StringBorder(info) if info.has_strings else None
+        return StringBorder(info) if info.is_translated else None
 
     @cached_property
     def _again(self) -> Callable[[Sequence[Any]], list[Any] | None] | None:
         """What runs tensors such as came before, of a program on a GPU that makes nothing of them first."""
         first, info = self._first, self._first.info
-        if info.has_strings:
+        if info.is_translated:
             return None
         if first.target != "cuda" or not isinstance(first, Variant):
             return None

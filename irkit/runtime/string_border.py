@@ -1,4 +1,5 @@
-"""Arrays of strings that a program takes and gives as numbers, and maps that it gives as columns."""
+"""Arrays of strings that a program takes and gives as numbers, maps that it gives as columns, and integers
+of 2 and 4 bits, which it has in bytes."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
+from irkit.narrow_integers import NARROW, NarrowInteger
 from irkit.runtime.host_arrays import to_host
 from irkit.runtime.string_steps import string_step
 from irkit.weights import Array
 
 
 class StringBorder:
-    """What the host does to inputs and outputs of a model that has strings or maps; thread-safe.
+    """What the host does to inputs and outputs that are something else to the caller; thread-safe.
 
     A string that the model does not name has a number beyond those that it names, for as long as a call.
     """
@@ -28,6 +30,7 @@ class StringBorder:
             (source, made, string_step(kind, facts))
             for kind, source, made, facts in info.string_steps
         ]
+        self._narrow = {name: NARROW[kind] for name, kind in info.narrow.items()}
         self._numbers = {text: number for number, text in enumerate(info.vocabulary)}
 
     def run(
@@ -35,7 +38,7 @@ class StringBorder:
     ) -> list[Any]:
         """What the caller gets of `program`, which is run on numbers in place of strings.
 
-        Raises InvalidInputError for what are no strings.
+        Raises InvalidInputError for what are no strings, or no integers of so few bits.
         """
         if len(inputs) != len(self._given):
             names = ", ".join(self._given)
@@ -54,6 +57,8 @@ class StringBorder:
         return [self._of_caller(n, x, texts) for n, x in named]
 
     def _numbered(self, name: str, value: Any, fresh: dict[str, int]) -> Any:
+        if name in self._narrow:
+            return _bytes(name, value, self._narrow[name])
         if name not in self._info.string_inputs:
             return value
         known, first = self._numbers, len(self._numbers)
@@ -66,12 +71,22 @@ class StringBorder:
     def _of_caller(self, name: str, value: Any, texts: Array) -> Any:
         if name in self._info.string_outputs:
             return texts[to_host(value)]
+        if name in self._narrow:
+            return to_host(value).astype(self._narrow[name].dtype)
         labels = self._info.maps.get(name)
         if labels is None:
             return value
         rows: list[Any] = to_host(value).tolist()
         # By label, as ONNX Runtime has them.
         return [dict(sorted(zip(labels, row, strict=True))) for row in rows]
+
+
+def _bytes(name: str, value: Any, kind: NarrowInteger) -> Array:
+    """An array of integers of fewer bits, as bytes. Raises InvalidInputError for any other."""
+    array: Any = np.asarray(value)
+    if array.dtype != kind.dtype:
+        raise InvalidInputError(f"input '{name}': expected {kind.name}, got dtype {array.dtype}")
+    return array.astype(kind.wide)
 
 
 def _strings(name: str, value: Any) -> Array:

@@ -272,6 +272,22 @@ def _multiply_fours(
         c.run(at_b + row * width, across)[:] = sums.astype(np.int32)
 
 
+def _add_nibbles(
+    most: int, width: int, centred: int, rows: int, terms: int, x: Memory, at_x: int, below_x: int,
+    packed: Memory, at: int, scales: Memory, zeros: Memory, at_block: int, c: Memory, at_c: int, anew: int,
+) -> None:  # fmt: skip
+    assert rows <= most
+    lines = packed.run(at, terms // 2 * width).reshape(-1, 1, width).view(np.int8)
+    both = np.concatenate([(lines << 4) >> 4, lines >> 4], axis=1).reshape(terms, width)
+    matrix = both.astype(np.float32)
+    if not centred:
+        matrix = matrix - zeros.run(at_block, width)
+    for row in range(rows):
+        into = c.run(at_c + row * width, width)
+        sums = x.run(at_x + row * below_x, terms) @ matrix * scales.run(at_block, width)
+        into[:] = sums if anew else into + sums
+
+
 def _extremes(
     largest: int,
     lanes: int,
@@ -355,6 +371,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "fma": multiply_add,
         "quotient": lambda x, y, *reciprocal: x / y,
         "fused": lambda f: f,
+        "add_nibbles": _add_nibbles,
         "add_windows": _add_windows,
         "choose_ways": _choose_ways,
         "copy_every": _copy_every,

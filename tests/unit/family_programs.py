@@ -320,6 +320,19 @@ PROGRAMS = {
         ": (tensor<37x21xf32>, tensor<21xf32>) -> tensor<2x40xf32>",
         "tensor<2x40xf32>",
     ),
+    "nibbles": function(
+        "%x: tensor<5x10xf32>, %q: tensor<2x5x64xui8>, %s: tensor<2x3x64xf32>, %z: tensor<2x3x64xf32>",
+        "  %y = te.nibble_matmul %x, %q, %s, %z {block = 4 : i64, columns = 100 : i64} "
+        ": (tensor<5x10xf32>, tensor<2x5x64xui8>, tensor<2x3x64xf32>, tensor<2x3x64xf32>) "
+        "-> tensor<5x100xf32>",
+        "tensor<5x100xf32>",
+    ),
+    "nibbles of a row": function(
+        "%x: tensor<1x8xf32>, %q: tensor<3x4x64xui8>, %s: tensor<3x1x64xf32>",
+        "  %y = te.nibble_matmul %x, %q, %s {block = 32 : i64, columns = 192 : i64} "
+        ": (tensor<1x8xf32>, tensor<3x4x64xui8>, tensor<3x1x64xf32>) -> tensor<1x192xf32>",
+        "tensor<1x192xf32>",
+    ),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
     "top k": unary("te.top_k", "tensor<3x5x8xf32>", "tensor<3x5x3xi64>", "{k = 3 : i64, largest = true}"),
     "top k of rows": unary("te.top_k", "tensor<?x9xi8>", "tensor<?x9xi64>", "{k = 9 : i64, largest = true}"),
@@ -470,7 +483,7 @@ def cases(name: str, device: str) -> list[Case]:
 
 ON_GPUS_ALONE = ["gates", "heap forest"]
 NAMES = [*(name for name in PROGRAMS if name not in ON_GPUS_ALONE), "lstm"]
-ON_CPUS_ALONE = ["gemvt", "gemvt of itself"]
+ON_CPUS_ALONE = ["gemvt", "gemvt of itself", "nibbles", "nibbles of a row"]
 NAMES_FOR = {
     "test4": NAMES,
     "h200": [*(name for name in NAMES if name not in ON_CPUS_ALONE), *ON_GPUS_ALONE],

@@ -434,6 +434,16 @@ def csr(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     )
 
 
+def nibbles(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """Two panels of columns, the last block and the last panel not whole, and any bytes."""
+    packed = np.arange(2 * 5 * 64, dtype=np.uint32).reshape(2, 5, 64).astype(np.uint8)
+    scales, zeros = (drawn(np.dtype(np.float32), 2, 3, 64, calm=True) for _ in range(2))
+    props = {"block": 4, "columns": 70}
+    for name, x in (("rows", wild(dtype, 3, 10)), ("leading", wild(dtype, 2, 1, 10))):
+        yield Case(f"{name} centred", op, (x, packed, scales), props, (1, 2))
+        yield Case(name, op, (x, packed, scales, zeros), props, (1, 2, 3))
+
+
 def shapes(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Ops that move elements: one case each."""
     x = drawn(dtype, 3, 4)
@@ -466,6 +476,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.GlobalAveragePoolOp: global_pools,
     graph.GemmOp: gemms,
     graph.MatmulOp: products,
+    graph.NibbleMatmulOp: nibbles,
     graph.BatchNormOp: batch_norms,
     graph.LrnOp: lrns,
     graph.AttentionKeyGradientOp: attention_gradients,

@@ -354,6 +354,12 @@ PROGRAMS = {
     : (tensor<64x70xf32>, tensor<70xf32>, tensor<64xf32>) -> tensor<2x102xf32>
   func.return %y : tensor<2x102xf32>
 }""",
+    "nibbles": """func.func @main(%x: tensor<4x64xf32>, %q: tensor<2x32x64xui8>, %s: tensor<2x2x64xf32>)
+    -> tensor<4x100xf32> {
+  %y = te.nibble_matmul %x, %q, %s {block = 32 : i64, columns = 100 : i64}
+    : (tensor<4x64xf32>, tensor<2x32x64xui8>, tensor<2x2x64xf32>) -> tensor<4x100xf32>
+  func.return %y : tensor<4x100xf32>
+}""",
     "argmax": text(
         "argmax", "tensor<8x64xf32>", "tensor<8xi64>", "{axis = 1 : i64, keepdims = false}"
     ),
@@ -419,10 +425,9 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     ways: list[tuple[bool, str, str]] = [(False, "", "")]
     if name == "h200":
         ways += [(True, "", ""), (True, "", SCALED)]
-    # Both products with a matrix are one op on a CPU alone.
-    programs = [
-        p for n, p in PROGRAMS.items() if not n.startswith("both products") or name == "cpu2"
-    ]
+    # Both products with a matrix are one op on a CPU alone, and matrices are of 4 bits there.
+    alone = ("both products", "nibbles")
+    programs = [p for n, p in PROGRAMS.items() if not n.startswith(alone) or name == "cpu2"]
     jobs = list(itertools.product(programs, ways))
     if name == "h200":
         few = PROGRAMS["product of few rows"]

@@ -24,6 +24,7 @@ COMMON = {
     "weights",
     "context",
     "model_info",
+    "narrow_integers",
     "plain_json",
     "syntax_trees",
     "processors",

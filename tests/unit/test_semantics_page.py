@@ -17,6 +17,8 @@ from irkit.dialects.element_sets import (
     NUMBERS,
     WORDS,
 )
+from irkit.dialects.nibbles import BYTES
+from irkit.dialects.nibbles import FLOATS as FLOAT32
 
 PAGE = Path(__file__).parents[2] / "docs" / "graph.md"
 NAMES = {
@@ -31,6 +33,7 @@ NAMES = {
     "floats, i1 or floats for the mask": (FLOATS, FLOATS, FLOATS, BOOLEANS | FLOATS),
     "f32 or f64, i1 or these for the mask": (*(SINGLES,) * 4, BOOLEANS | SINGLES),
     "f32 or f64 of both sides, i1 or these for the mask": (*(SINGLES,) * 5, BOOLEANS | SINGLES),
+    "f32, bytes of ui8, f32 for scales and zero points": (FLOAT32, BYTES, FLOAT32, FLOAT32),
     "f32 or f64, indices of i32 or i64": (SINGLES, INDICES, SINGLES),
     "i1 for the condition, all for the rest": (BOOLEANS, ALL),
     "floats, node numbers of i32, i1": (

@@ -229,6 +229,11 @@ OPS = {
       func.func @main(%a: tensor<4x3xf32>, %x: tensor<3xf32>) {
         %0 = te.gemvt %a, %x {parts = 2 : i64} : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<2x5xf32>
         func.return }""",
+    "nibbles": """
+      func.func @main(%x: tensor<3x4xf32>, %q: tensor<2x2x64xui8>, %s: tensor<2x2x64xf32>) {
+        %0 = te.nibble_matmul %x, %q, %s {block = 2 : i64, columns = 70 : i64}
+          : (tensor<3x4xf32>, tensor<2x2x64xui8>, tensor<2x2x64xf32>) -> tensor<3x70xf32>
+        func.return }""",
     "top k": """
       func.func @main(%a: tensor<3x6xf32>) {
         %0 = te.top_k %a {k = 2 : i64, largest = true} : (tensor<3x6xf32>) -> tensor<3x2xi64>
@@ -279,7 +284,7 @@ LIGHT = {
         "top k",
         "perfect forest",
     )
-    and not name.startswith(("attention", "gemvt", "packed terms", "csr", "scatter"))
+    and not name.startswith(("attention", "gemvt", "nibbles", "packed terms", "csr", "scatter"))
 }
 RNG = np.random.default_rng(3)
 

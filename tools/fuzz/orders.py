@@ -118,8 +118,14 @@ def shuffled(rng: random.Random, name: str) -> Route:
     def some(names: tuple[str, ...], most: int) -> list[str]:
         return rng.choices(names, k=rng.randint(0, most))
 
-    # Recurrences are unrolled before, and strategies chosen before what they choose.
-    graph = [*some(GRAPH, 4), "unroll-recurrence", *some(GRAPH, 3), "select-tree-strategy"]
+    # Matrices are unpacked and recurrences unrolled before, and strategies chosen before what they choose.
+    graph = [
+        "unpack-nibbles",
+        *some(GRAPH, 4),
+        "unroll-recurrence",
+        *some(GRAPH, 3),
+        "select-tree-strategy",
+    ]
     for step in TREES:
         graph += [step, *some(GRAPH, 1)]
     graph.insert(rng.randint(0, len(graph)), "batch-to-front")

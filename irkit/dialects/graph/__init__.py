@@ -14,6 +14,7 @@ from irkit.dialects.graph import (
     layer_norm,
     linear,
     logic,
+    nibbles,
     normalisation,
     pooling,
     random,
@@ -80,6 +81,7 @@ from irkit.dialects.graph.integer import ModOp, NotOp, RemOp, ShiftLeftOp, Shift
 from irkit.dialects.graph.layer_norm import LayerNormOp
 from irkit.dialects.graph.linear import GemmOp, MatmulOp
 from irkit.dialects.graph.logic import AndOp, CompareOp, IsNanOp, OrOp, WhereOp
+from irkit.dialects.graph.nibbles import NibbleMatmulOp
 from irkit.dialects.graph.normalisation import BatchNormOp, LrnOp, SoftmaxOp
 from irkit.dialects.graph.pooling import (
     AveragePoolOp,
@@ -119,6 +121,7 @@ Graph = Dialect(
             layer_norm,
             linear,
             logic,
+            nibbles,
             normalisation,
             pooling,
             random,
@@ -198,6 +201,7 @@ __all__ = [
     "ModOp",
     "MulOp",
     "NegOp",
+    "NibbleMatmulOp",
     "NotOp",
     "OrOp",
     "PadOp",

@@ -24,6 +24,7 @@ from irkit.dialects.tensor_ops.gemvt import Gemvt
 from irkit.dialects.tensor_ops.generic import Generic
 from irkit.dialects.tensor_ops.interface import Kind, TensorOpModel
 from irkit.dialects.tensor_ops.layer_norm import LayerNorm
+from irkit.dialects.tensor_ops.nibbles import NibbleMatmul
 from irkit.dialects.tensor_ops.pack import Pack, Prepacked
 from irkit.dialects.tensor_ops.pad import Pad
 from irkit.dialects.tensor_ops.reshape import Reshape
@@ -48,6 +49,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.GatherElementsOp: GatherElements(),
     te.GatherOp: Gather(),
     te.GemvtOp: Gemvt(),
+    te.NibbleMatmulOp: NibbleMatmul(),
     te.LayerNormOp: LayerNorm(),
     te.PackOp: Pack(),
     te.HeapForestOp: HeapForest(),

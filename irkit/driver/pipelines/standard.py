@@ -25,6 +25,7 @@ STANDARD: dict[str, list[str]] = {
         "canonicalize",
         "widen-half",
         "canonicalize",
+        "unpack-nibbles",
         # While weights are 8 bits.
         "quantise-products",
         "fold-constants",
@@ -134,20 +135,22 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-as-it-lies`, `recompute-parts`, `write-out-attention`, `write-out-softmax`, `join-product-sums`,
-    `gather-gates`, `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`,
-    `share-products`, `share-convolutions`, `select-transposed-form`, `recognise-softmax` (of rows, on a CPU
-    alone), `split-attention`, `join-products`, `pack-forests`, `compose-views`, `read-matrix-once`,
-    `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`, `sink-light-reshapes`, `put-channels-last`,
-    `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`, `split-cells`, `turn-factors`,
-    `pack-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
-    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
-    offers is measured on that device, which has to be at hand."""
+    `read-as-it-lies`, `unpack-nibbles`, `recompute-parts`, `write-out-attention`, `write-out-softmax`,
+    `join-product-sums`, `gather-gates`, `share-joined-factors`, `split-reductions`, `cut-sums`,
+    `halve-symmetric-products`, `share-products`, `share-convolutions`, `select-transposed-form`,
+    `recognise-softmax` (of rows, on a CPU alone), `split-attention`, `join-products`, `pack-forests`,
+    `compose-views`, `read-matrix-once`, `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`,
+    `sink-light-reshapes`, `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`,
+    `form-roperators`, `split-cells`, `turn-factors`, `pack-factors`, `pack-products`, `pack-filters` and
+    `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
+    before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
+    be at hand."""
     special = {
         **{
             name: _planned(name, device)
             for name in (
                 "read-as-it-lies",
+                "unpack-nibbles",
                 "recompute-parts",
                 "write-out-attention",
                 "write-out-softmax",

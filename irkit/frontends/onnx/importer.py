@@ -30,6 +30,7 @@ from irkit.errors import (
     UnsupportedError,
 )
 from irkit.frontends.module import GraphBuilder, ImportedModel, ModelInfo
+from irkit.frontends.onnx.declared import check_declared, fitting
 from irkit.frontends.onnx.extents import has_marks
 from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.functions import body_of, has_body
@@ -37,9 +38,11 @@ from irkit.frontends.onnx.handlers import ANYWHERE, DOMAINS, HANDLERS
 from irkit.frontends.onnx.indexed import indexed_inputs
 from irkit.frontends.onnx.load import Loaded, opset_of, symbols_of
 from irkit.frontends.onnx.loops import LOOPS, unrolled
+from irkit.frontends.onnx.narrow import NarrowValues, narrow_code
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
 from irkit.frontends.onnx.strings import Strings
+from irkit.narrow_integers import narrow_of
 from irkit.weights import Array
 
 # What NumPy, protobuf and the handlers raise on numbers and text that no valid model has: ONNX's checker
@@ -65,7 +68,7 @@ class Importer:
         self.ambiguous = False
         self.named: list[str] = []
         self.builder = GraphBuilder([])
-        self.strings = Strings()
+        self.strings, self.narrow = Strings(), NarrowValues()
 
     def run(self) -> ImportedModel:
         """The whole model. Raises UnsupportedError with every reason found, ConstantInputError if
@@ -117,9 +120,10 @@ class Importer:
                 f"constants names '{unknown[0]}', which is no input of the model"
             )
         inputs: list[tuple[str, Tensor]] = []
+        kinds = {v.name: v.type.tensor_type.elem_type for v in graph_inputs}
         for value in graph_inputs:
             if value.name in self.constants:
-                self.values[value.name] = _fitting(value, self.constants[value.name])
+                self.values[value.name] = fitting(value, self.constants[value.name])
             elif (declared := self._input_type(value)) is not None:
                 inputs.append((value.name, declared))
         self.builder = GraphBuilder(inputs, max((n for n, _ in self.opened), default="") or BATCH)
@@ -127,6 +131,8 @@ class Importer:
             self.values[name] = argument
             if name in self.named:
                 self.strings.mark(argument)
+            if kind := narrow_code(kinds[name]):
+                self.narrow.mark(argument, kind)
 
     def _input_type(self, value: ValueInfoProto) -> Tensor | None:
         declared = value.type.tensor_type
@@ -150,6 +156,8 @@ class Importer:
         if declared.elem_type == TensorProto.STRING:
             self.named.append(value.name)
             return tensor(i64, sizes)
+        if kind := narrow_code(declared.elem_type):
+            return tensor(element_type(kind.wide), sizes)
         try:
             element = element_type(helper.tensor_dtype_to_np_dtype(declared.elem_type))
         except KeyError:
@@ -213,8 +221,7 @@ class Importer:
     def _outputs(self, node: Node) -> Sequence[Value]:
         """What a node computes: folded, by its handler, or by its operator's body."""
         op, handlers = node.proto.op_type, DOMAINS.get(node.proto.domain, {})
-        if reason := self.strings.why_not(node.proto, node.inputs):
-            node.refuse("", reason)
+        self._check_elements(node)
         node.check_values()
         if not node.proto.domain and (folded := fold(node, op in handlers)) is not None:
             return folded
@@ -228,6 +235,7 @@ class Importer:
             outputs = handlers[op](node)
             node.check_attributes()
             self.strings.moved(node.proto, node.inputs, outputs)
+            self.narrow.moved(node.proto, node.inputs, outputs)
             return outputs
         if has_body(node.proto, node.opset):
             return self._inline(node)
@@ -236,6 +244,12 @@ class Importer:
         if op in FOLDABLE:
             node.refuse("", "it is supported only where its inputs are constant")
         node.refuse("", "this operator is not supported")
+
+    def _check_elements(self, node: Node) -> None:
+        """Refuse a node that cannot read strings, or integers of so few bits, where it does."""
+        for values in (self.strings, self.narrow):
+            if reason := values.why_not(node.proto, node.inputs):
+                node.refuse("", reason)
 
     def _branch(self, node: Node) -> Sequence[Value]:
         """Import the branch of an If that a known condition takes; it may read all names around it."""
@@ -295,7 +309,7 @@ class Importer:
             return None
         inputs = [self.values[n] if n else None for n in proto.input]
         symbolic = [n in self.symbolic for n in proto.input]
-        return Node(proto, opset, self.builder, inputs, symbolic, self.strings)
+        return Node(proto, opset, self.builder, inputs, symbolic, self.strings, self.narrow)
 
     def _define(self, node: Node, outputs: Sequence[Value]) -> None:
         for index, name in enumerate(node.proto.output):
@@ -315,11 +329,14 @@ class Importer:
 
     def _finish(self) -> ImportedModel:
         outputs: list[tuple[str, SSAValue]] = []
+        narrow = {n: k.name for n in self.builder.names if (k := self.narrow.of(self.values[n]))}
         for declared in self.model.graph.output:
             value = self.values[declared.name]
+            if kind := self.narrow.of(value):
+                narrow[declared.name] = kind.name
             if not isinstance(value, SSAValue):
                 value = self._constant_output(declared.name, value)
-            _check_declared(declared, tensor_type(value))
+            check_declared(declared, tensor_type(value))
             outputs.append((declared.name, value))
         producer = f"ONNX {self.model.producer_name} {self.model.producer_version}".strip()
         names = tuple(name for name, _ in outputs)
@@ -336,6 +353,7 @@ class Importer:
             caller_inputs=self.loaded.caller_inputs,
             indexed=indexed_inputs(self.builder),
             maps={name: strings.maps[value] for name, value in outputs if value in strings.maps},
+            narrow=narrow,
         )
         # ONNX says of functions what they are, not to which digit; ONNX Runtime approximates them too.
         return self.builder.finish(outputs, info, FastMathFlagsAttr([FastMathFlag.APPROX_FUNC]))
@@ -343,26 +361,12 @@ class Importer:
     def _constant_output(self, name: str, array: Array) -> SSAValue:
         if name in self.symbolic:
             self._miss(f"output '{name}': it is the dynamic batch size")
+        if kind := narrow_of(array.dtype):
+            array = array.astype(kind.wide)
         try:
             return self.builder.constant(array)
         except KeyError:
             raise UnsupportedError(f"output '{name}': dtype {array.dtype}") from None
-
-
-def _fitting(value: ValueInfoProto, array: Array) -> Array:
-    """A constant for an input. Raises InvalidInputError if it is not of the declared type."""
-    declared, array = value.type.tensor_type, np.asarray(array)
-    wanted = helper.tensor_dtype_to_np_dtype(declared.elem_type)
-    sizes = [d.dim_value if d.HasField("dim_value") else None for d in declared.shape.dim]
-    fits = len(sizes) == array.ndim and all(
-        s in (None, n) for s, n in zip(sizes, array.shape, strict=False)
-    )
-    if array.dtype != wanted or (declared.HasField("shape") and not fits):
-        raise InvalidInputError(
-            f"constants['{value.name}'] is {array.dtype} of shape {array.shape}: "
-            f"the model declares {wanted} of {sizes}"
-        )
-    return array
 
 
 def _check_leading(node: Node) -> None:
@@ -381,17 +385,3 @@ def _suggest_name(value: SSAValue, name: str) -> None:
     hint = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
     if value.name_hint is None and hint and not hint[0].isdigit():
         value.name_hint = hint
-
-
-def _check_declared(declared: ValueInfoProto, actual: Tensor) -> None:
-    """The file's own statement of an output's shape must hold."""
-    if not declared.type.tensor_type.HasField("shape"):
-        return
-    dims = [d.dim_value if d.HasField("dim_value") else None
-            for d in declared.type.tensor_type.shape.dim]  # fmt: skip
-    shape = actual.get_shape()
-    agrees = len(dims) == len(shape) and all(
-        d is None or s in (d, DYNAMIC) for d, s in zip(dims, shape, strict=True)
-    )
-    if not agrees:
-        raise InvalidModelError(f"output '{declared.name}' is declared as {dims} but is {actual}")

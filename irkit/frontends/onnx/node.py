@@ -19,8 +19,10 @@ from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder, attribute
 from irkit.frontends.onnx.attribute_values import wrong_value
 from irkit.frontends.onnx.extents import mark
+from irkit.frontends.onnx.narrow import NarrowValues
 from irkit.frontends.onnx.provenance import known_array
 from irkit.frontends.onnx.strings import Strings
+from irkit.narrow_integers import narrow_of
 from irkit.weights import Array
 
 Value = SSAValue | Array
@@ -56,6 +58,7 @@ class Node:
     inputs: Sequence[Value | None]
     symbolic: Sequence[bool]
     strings: Strings = field(default_factory=Strings)
+    narrow: NarrowValues = field(default_factory=NarrowValues)
     _attributes: dict[str, Any] = field(init=False)
     _read: set[str] = field(init=False, default_factory=set[str])
 
@@ -120,8 +123,10 @@ class Node:
         return [self.operand(i) for i in range(len(self.inputs))]
 
     def tensor(self, array: Array, unchanging: bool = False) -> SSAValue:
-        """A constant of the program; of an array that is `unchanging`, looked at once. Refuses a dtype that
-        irkit has no type for."""
+        """A constant of the program; of an array that is `unchanging`, looked at once. Integers of fewer than
+        8 bits are bytes. Refuses a dtype that irkit has no type for."""
+        if (kind := narrow_of(array.dtype)) is not None:
+            array, unchanging = array.astype(kind.wide), False
         try:
             return self.builder.unchanging(array) if unchanging else self.builder.constant(array)
         except KeyError:

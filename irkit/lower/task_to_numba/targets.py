@@ -75,6 +75,7 @@ from irkit.runtime.intrinsics.cpu_dots import (
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
 from irkit.runtime.intrinsics.cpu_kept import as_it_is
+from irkit.runtime.intrinsics.cpu_nibbles import add_nibbles
 from irkit.runtime.intrinsics.cpu_nodes import packed_node
 from irkit.runtime.intrinsics.cpu_pixels import multiply_pixels, turn_rows
 from irkit.runtime.intrinsics.cpu_planes import copy_every, multiply_planes

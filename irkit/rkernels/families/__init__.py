@@ -19,6 +19,7 @@ from irkit.rkernels.families.gemvt import Gemvt
 from irkit.rkernels.families.generated import Generated
 from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
+from irkit.rkernels.families.nibble_product import NibbleProduct
 from irkit.rkernels.families.pack import Pack
 from irkit.rkernels.families.panel_product import PanelProduct
 from irkit.rkernels.families.pixels import Pixels
@@ -40,6 +41,7 @@ _FAMILIES: dict[str, Family] = {
         Softmax(),
         LayerNorm(),
         Gemvt(),
+        NibbleProduct(),
         Argmax(),
         TopK(),
         Rowwise(),

@@ -312,3 +312,19 @@ func.func @gemvt(%a: tensor<5x4xi32>, %x: tensor<4xi32>) -> tensor<2x7xi32> {
   %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<5x4xi32>, tensor<4xi32>) -> tensor<2x7xi32>
   return %y : tensor<2x7xi32>
 }
+
+// -----
+
+func.func @nibbles(%x: tensor<2x3x80xf32>, %q: tensor<2x40x64xui8>, %s: tensor<2x3x64xf32>) -> tensor<2x3x100xf32> {
+  // expected-error@+1 {{'te.nibble_matmul' expects x of rank 2, got tensor<2x3x80xf32>}}
+  %y = te.nibble_matmul %x, %q, %s {block = 32 : i64, columns = 100 : i64} : (tensor<2x3x80xf32>, tensor<2x40x64xui8>, tensor<2x3x64xf32>) -> tensor<2x3x100xf32>
+  return %y : tensor<2x3x100xf32>
+}
+
+// -----
+
+func.func @nibbles(%x: tensor<?x80xf32>, %q: tensor<2x40x64xui8>, %s: tensor<2x3x64xf32>) -> tensor<?x100xf32> {
+  // expected-error@+1 {{'te.nibble_matmul' expects x of known extents, got tensor<?x80xf32>}}
+  %y = te.nibble_matmul %x, %q, %s {block = 32 : i64, columns = 100 : i64} : (tensor<?x80xf32>, tensor<2x40x64xui8>, tensor<2x3x64xf32>) -> tensor<?x100xf32>
+  return %y : tensor<?x100xf32>
+}

@@ -16,6 +16,12 @@ func.func @main(%x: tensor<?x4xf32>, %i: tensor<2xi64>, %j: tensor<?x2xi64>) -> 
   return %a, %b, %c, %d : tensor<?xi64>, tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>
 }
 
+func.func @nibbles(%x: tensor<3x80xf32>, %q: tensor<2x40x64xui8>, %s: tensor<2x3x64xf32>) -> tensor<3x100xf32> {
+  // CHECK: %y = te.nibble_matmul %x, %q, %s {block = 32 : i64, columns = 100 : i64} : (tensor<3x80xf32>, tensor<2x40x64xui8>, tensor<2x3x64xf32>) -> tensor<3x100xf32>
+  %y = te.nibble_matmul %x, %q, %s {block = 32 : i64, columns = 100 : i64} : (tensor<3x80xf32>, tensor<2x40x64xui8>, tensor<2x3x64xf32>) -> tensor<3x100xf32>
+  return %y : tensor<3x100xf32>
+}
+
 func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<4xf64>, %r: tensor<5xf64>) -> (tensor<2x7xf64>, tensor<5x5xf64>) {
   // CHECK: %y = te.gemvt %a, %x, %r {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf64>, tensor<5xf64>) -> tensor<2x7xf64>
   %y = te.gemvt %a, %x, %r {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf64>, tensor<5xf64>) -> tensor<2x7xf64>

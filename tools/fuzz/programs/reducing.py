@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f32, i1
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
+from irkit.dialects.nibbles import in_panels, packed_nibbles
 from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype
 from tools.fuzz.programs.facts import LARGEST, ROUNDING, Facts, added, hull, multiplied, summed
 from tools.fuzz.programs.moving import static_axes
@@ -212,6 +213,22 @@ def matmul(p: RandomProgram, x: SSAValue) -> None:
     p.put(graph.MatmulOp, operands, known, terms=terms)
 
 
+def nibbles(p: RandomProgram, x: SSAValue) -> None:
+    """By a constant matrix of 4-bit integers, with zero points or without."""
+    shape, rng = shape_of(x), p.draw.rng
+    if element_of(x) != f32 or len(shape) < 2 or shape[-1] in (DYNAMIC, 0) or shape[-1] % 2:
+        return
+    terms, columns, block = shape[-1], p.draw.random.choice((1, 3, 70)), 2
+    blocks = terms // block
+    arrays = [packed_nibbles(rng.integers(-8, 8, (terms, columns)))]
+    for low, high in ((-2, 3), (-8, 8))[: p.draw.random.randint(1, 2)]:
+        arrays.append(in_panels(rng.integers(low, high, (blocks, columns)).astype(np.float32)))
+    most = 2.0 * (8 if len(arrays) == 2 else 16)
+    known = summed(multiplied(p.facts[x], Facts(-most, most)), terms)
+    operands = [x, *(p.constant(a) for a in arrays)]
+    p.put(graph.NibbleMatmulOp, operands, known, terms=terms, block=block, columns=columns)
+
+
 def gemm(p: RandomProgram, x: SSAValue) -> None:
     """With all that ONNX's has."""
     shape, element = shape_of(x), element_of(x)
@@ -248,6 +265,6 @@ def positions(p: RandomProgram, x: SSAValue) -> None:
 
 
 STEPS = [
-    reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions, attention,
-    attention_gradients, layer_norm, expression,
+    reduce, reduce, reduce, argmax, cumsum, nibbles, top_k, softmax, matmul, matmul, gemm, positions,
+    attention, attention_gradients, layer_norm, expression,
 ]  # fmt: skip

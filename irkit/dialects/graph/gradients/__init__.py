@@ -55,6 +55,7 @@ NOT_DIFFERENTIABLE: Mapping[type[GraphOp], str] = {
     graph.ForestOp: "trees are step functions of their features",
     graph.IsNanOp: _TRUTHS,
     graph.MaxPoolIndicesOp: _PLACES,
+    graph.NibbleMatmulOp: "its matrix is no constant: one that is becomes floats before (unpack-nibbles)",
     graph.NotOp: _INTEGERS,
     graph.OrOp: _INTEGERS,
     graph.ShiftLeftOp: _INTEGERS,

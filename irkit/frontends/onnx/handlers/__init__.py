@@ -3,6 +3,7 @@
 from irkit.frontends.onnx.handlers import (
     arithmetic,
     attention,
+    block_quantised,
     cache,
     dynamic_products,
     dynamic_recurrent,
@@ -65,6 +66,7 @@ DOMAINS: dict[str, dict[str, Handler]] = {
     "com.microsoft": {
         **MICROSOFT,
         **attention.MICROSOFT,
+        **block_quantised.MICROSOFT,
         **dynamic_products.MICROSOFT,
         **dynamic_recurrent.MICROSOFT,
         **grouped_attention.MICROSOFT,

@@ -13,7 +13,9 @@ from xdsl.ir import Attribute, SSAValue
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import element_type, is_float, is_unsigned, numpy_dtype, tensor_type
+from irkit.frontends.onnx.narrow import narrow_code
 from irkit.frontends.onnx.node import Handler, Node, Value
+from irkit.narrow_integers import NarrowInteger
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -54,15 +56,33 @@ def _bit_shift(node: Node) -> Sequence[Value]:
 
 def _cast_to(node: Node, x: SSAValue, to: Attribute) -> SSAValue:
     have = element_of(x)
+    if have == to and x in node.narrow.marks:
+        # The same bytes, but a value of its own: it is not marked.
+        return node.emit(graph.ReshapeOp, x, shape=list(tensor_type(x).get_shape()))
     if is_float(have) and is_unsigned(to):
         # Through a wider signed integer, as NumPy does: what is below zero wraps.
         x = cast(node, x, i64)
     return cast(node, x, to)
 
 
+def _narrowed(node: Node, x: SSAValue, to: NarrowInteger) -> SSAValue:
+    """The low bits of `x`, a float being truncated first, as an integer of so many."""
+    if node.narrow.of(x) == to:
+        return x
+    wide = cast(node, x, i64)
+    low = node.emit(graph.AndOp, wide, scalar(node, to.high - to.low, wide))
+    if to.signed:
+        # The upper half of them is below zero.
+        half = scalar(node, -to.low, wide)
+        low = node.emit(graph.SubOp, node.emit(graph.XorOp, low, half), half)
+    return node.narrow.mark(cast(node, low, element_type(to.wide)), to)
+
+
 def _cast(node: Node) -> Sequence[Value]:
     node.ignore("saturate", "round_mode")  # they concern 8-bit floats, which have no element type
     code = int(node.attribute("to", 0))
+    if narrow := narrow_code(code):
+        return [_narrowed(node, node.operand(0), narrow)]
     try:
         element = element_type(helper.tensor_dtype_to_np_dtype(code))
     except KeyError:
@@ -75,6 +95,8 @@ def _cast_like(node: Node) -> Sequence[Value]:
     like = node.given(1)
     if like is None:
         node.refuse("target_type", "it is missing")
+    if narrow := node.narrow.of(like):
+        return [_narrowed(node, node.operand(0), narrow)]
     if isinstance(like, SSAValue):
         return [_cast_to(node, node.operand(0), element_of(like))]
     try:

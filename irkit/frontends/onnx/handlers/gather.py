@@ -35,7 +35,7 @@ def _static_shape(node: Node, index: int) -> list[int]:
     return shape
 
 
-def _in_range(node: Node, index: int, size: int) -> SSAValue:
+def in_range(node: Node, index: int, size: int) -> SSAValue:
     """Input `index` as indices in [0, size): negative ones count from the end."""
     value = node.given(index)
     if isinstance(value, np.ndarray):
@@ -64,7 +64,7 @@ def _gather(node: Node) -> Sequence[Value]:
     axis, shape = _axis(node), list(node.type_of(0).get_shape())
     value = node.given(1)
     if not isinstance(value, np.ndarray) or value.ndim:
-        indices = _in_range(node, 1, shape[axis])
+        indices = in_range(node, 1, shape[axis])
         return [node.emit(graph.GatherOp, node.operand(0), indices, axis=axis)]
     offset = int(value)
     if not -shape[axis] <= offset < shape[axis]:
@@ -88,7 +88,7 @@ def _gather_elements(node: Node) -> Sequence[Value]:
         # Indices may be fewer than the data outside the axis too.
         if d != axis and size != _shape_of(data)[d]:
             data = slice_along(node, data, d, 0, size)
-    indices = _in_range(node, 1, _shape_of(data)[axis])
+    indices = in_range(node, 1, _shape_of(data)[axis])
     return [node.emit(graph.GatherElementsOp, data, indices, axis=axis)]
 
 
@@ -243,7 +243,7 @@ def _computed_places(node: Node, shape: Sequence[int], axis: int) -> SSAValue:
     grid = np.indices(extents).astype(np.int64)
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     others = sum(grid[d] * strides[d] for d in range(len(shape)) if d != axis)
-    indices = _in_range(node, 1, shape[axis])
+    indices = in_range(node, 1, shape[axis])
     along = node.emit(graph.MulOp, indices, scalar(node, strides[axis], indices))
     starts = np.broadcast_to(np.asarray(others, np.int64), extents)
     places = node.emit(graph.AddOp, along, node.tensor(np.ascontiguousarray(starts)))

@@ -12,7 +12,9 @@ from xdsl.ir import Attribute, SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import element_type, is_half, is_integer, numpy_dtype, tensor_type, ui8
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
+from irkit.frontends.onnx.narrow import narrow_code
 from irkit.frontends.onnx.node import Handler, Node, Value
+from irkit.narrow_integers import NarrowInteger
 
 
 def _along(node: Node, value: SSAValue, axis: int) -> SSAValue:
@@ -51,14 +53,22 @@ def _wide(element: Attribute) -> Attribute:
     return f32 if is_half(element) else element
 
 
-def saturated(node: Node, x: SSAValue, zero: SSAValue | None, to: Attribute) -> SSAValue:
-    """Floats rounded to even, moved by the zero point, and cast to what `to` holds."""
+def saturated(
+    node: Node,
+    x: SSAValue,
+    zero: SSAValue | None,
+    to: Attribute,
+    narrow: NarrowInteger | None = None,
+) -> SSAValue:
+    """Floats rounded to even, moved by the zero point, and cast to what `to` holds, or `narrow`, whose bytes
+    are of that type."""
     limits = np.iinfo(numpy_dtype(to))
+    low, high = (narrow.low, narrow.high) if narrow else (int(limits.min), int(limits.max))
     y = node.emit(graph.RoundOp, x)
     if zero is not None:
         y = node.emit(graph.AddOp, y, cast(node, zero, element_of(y)))
-    y = node.emit(graph.MaxOp, y, scalar(node, int(limits.min), y))
-    y = node.emit(graph.MinOp, y, scalar(node, int(limits.max), y))
+    y = node.emit(graph.MaxOp, y, scalar(node, low, y))
+    y = node.emit(graph.MinOp, y, scalar(node, high, y))
     return cast(node, cast(node, y, i64), to)
 
 
@@ -74,7 +84,11 @@ def _quantize(node: Node) -> Sequence[Value]:
     asked = _named_type(node, "precision")
     precision = asked or element_of(scale)
     zero = node.operand(2) if node.given(2) is not None else None
-    to = _named_type(node, "output_dtype") or (ui8 if zero is None else element_of(zero))
+    narrow = narrow_code(int(node.attribute("output_dtype", 0))) or node.narrow.of(node.given(2))
+    if narrow is not None:
+        to = element_type(narrow.wide)
+    else:
+        to = _named_type(node, "output_dtype") or (ui8 if zero is None else element_of(zero))
     if not is_integer(to) or numpy_dtype(to).itemsize > 2:
         node.refuse("y_zero_point", f"quantisation to {to} is not supported")
     wide = _wide(precision)
@@ -83,7 +97,9 @@ def _quantize(node: Node) -> Sequence[Value]:
     ratio = node.emit(graph.DivOp, x, _along(node, scale, axis))
     if asked is not None or node.opset >= 23:  # ONNX says since in which type the quotient is
         ratio = cast(node, cast(node, ratio, precision), wide)
-    return [saturated(node, ratio, None if zero is None else _along(node, zero, axis), to)]
+    point = None if zero is None else _along(node, zero, axis)
+    y = saturated(node, ratio, point, to, narrow)
+    return [y if narrow is None else node.narrow.mark(y, narrow)]
 
 
 def _dequantize(node: Node) -> Sequence[Value]:

@@ -25,6 +25,7 @@ from irkit.passes.graph.differentiation.chunks import chunk_loops
 from irkit.passes.graph.differentiation.segment_loops import outline_segments
 from irkit.passes.graph.differentiation.tape import Tape
 from irkit.passes.graph.hoist_from_loops import HoistInvariant, HoistRowProducts
+from irkit.passes.graph.unpack_nibbles import unpack_all
 from irkit.remarks import applied
 from irkit.rewriting import rewrite
 from irkit.weights import WeightStore
@@ -55,9 +56,13 @@ def prepared(
     is nothing to prepare. `reverse`: in reverse mode. `chunked`: of loops only what chunks of their rounds
     begin with is to be kept."""
     layers = [op for op in function.body.block.ops if isinstance(op, LayerOp)]
-    if not any(map(is_long, layers)) and not any(is_loop(op) for op in function.body.block.ops):
+    packed = any(isinstance(op, graph.NibbleMatmulOp) for op in function.walk())
+    loops = any(is_loop(op) for op in function.body.block.ops)
+    if not any(map(is_long, layers)) and not loops and not packed:
         return function
     module = ModuleOp([copy := function.clone()])
+    if packed:
+        unpack_all(module, weights)
     arguments = [copy.body.block.args[n] for n in chosen]
     for op in list(_hanging_on(arguments, copy.body.block)):
         if isinstance(op, LayerOp) and is_long(op):
