@@ -67,6 +67,7 @@ class ModelInfo:
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN. `na_words`: those of them in which pandas' NA
     is taken for NaN, as scikit-learn does where `missing_values` is that.
+    `hashed`: numbers of columns of strings or integers, of which the program sees CatBoost's hashes.
     `categories`: what columns of categories of a data frame become numbers by; None where they are what they
     hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
@@ -118,6 +119,7 @@ class ModelInfo:
     types: tuple[str, ...] = ()
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     na_words: tuple[int, ...] = ()
+    hashed: tuple[int, ...] = ()
     categories: tuple[Categories, ...] | None = None
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
@@ -144,6 +146,11 @@ class ModelInfo:
     def counts_documents(self) -> bool:
         """Whether rows of its program are counts that the host makes of documents."""
         return self.text is not None or bool(self.texts)
+
+    @property
+    def reads_objects(self) -> bool:
+        """Whether columns of its rows may be strings, of which the host makes numbers."""
+        return bool(self.words or self.hashed) or self.counts_documents
 
     @property
     def has_strings(self) -> bool:
@@ -178,6 +185,7 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         "unused",
         "unread",
         "na_words",
+        "hashed",
         "types",
     ):
         if fields.get(name) is not None:

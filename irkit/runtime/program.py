@@ -101,7 +101,7 @@ class CompiledProgram:
             return None
         if first.target != "cuda" or not isinstance(first, Variant):
             return None
-        if len(self._variants) + len(self._pending) > 1 or info.words or info.counts_documents:
+        if len(self._variants) + len(self._pending) > 1 or info.reads_objects:
             return None
         return first.again
 
@@ -120,7 +120,7 @@ class CompiledProgram:
             return [self._text_columns.rows(x, info.types_apart) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
-        if info.words:
+        if info.words or info.hashed:
             return [numbered(info, x) if info.inputs == ("x",) else named(info, x) for x in inputs]
         if info.kind != "network" and inputs and is_objects(inputs[0]):
             inputs = [numbers_of_objects(info, inputs[0]), *inputs[1:]]
@@ -280,7 +280,7 @@ class CompiledProgram:
     @property
     def takes_strings(self) -> bool:
         """Whether its rows are documents, or some of their columns strings, so that they are objects."""
-        return bool(self._first.info.words) or self._first.info.counts_documents
+        return self._first.info.reads_objects
 
     @property
     def target(self) -> str:
