@@ -28,6 +28,7 @@ from irkit.dialects.graph import (
     ShiftRightOp,
     WhereOp,
 )
+from irkit.errors import UnsupportedError
 from irkit.frontends.catboost_ctrs import Element, Statistic
 from irkit.frontends.catboost_features import Features
 from irkit.frontends.module import GraphBuilder
@@ -35,8 +36,14 @@ from irkit.weights import Array
 
 _FACTOR = np.array([0x4906BA494954CB65], np.uint64).astype(np.int64)
 """By which CatBoost combines hashes: h, e → factor·(h + factor·e), modulo 2^64."""
+_SPARE_BITS = 2
+"""More than it takes to tell as many keys apart, so that few begin alike."""
 _MOST_BITS = 24
 """Of a hash, that a directory goes by."""
+_MOST_ALIKE = 1 << 10
+"""Behind each table there is as much memory as a search may look at: hashes are all but evenly spread."""
+_MOST_VALUES = (1 << 31) - 1
+"""Their places are of 32 bits."""
 
 
 def wide_rows(builder: GraphBuilder, features: Features) -> SSAValue:
@@ -170,11 +177,17 @@ class _SortedKeys:
 
     @staticmethod
     def of(tables: Sequence[Array]) -> _SortedKeys:
-        """Of ascending keys of int64."""
-        bits = [min(max(len(keys) - 1, 1).bit_length(), _MOST_BITS) for keys in tables]
+        """Of ascending keys of int64. Raises UnsupportedError for more that begin alike than hashes do."""
+        bits = [
+            min(max(len(keys) - 1, 1).bit_length() + _SPARE_BITS, _MOST_BITS) for keys in tables
+        ]
         shift = np.array([64 - b for b in bits], np.int64)
         buckets = [(k >> s) + (1 << (b - 1)) for k, s, b in zip(tables, shift, bits, strict=True)]
         fullest = max(int(np.bincount(b).max()) if len(b) else 1 for b in buckets)
+        if fullest > _MOST_ALIKE:
+            raise UnsupportedError(
+                f"{fullest} hashes of a table that begin alike, of at most {_MOST_ALIKE}"
+            )
         steps = int(fullest - 1).bit_length()
         # Behind all keys of a table, none of which is above it.
         padding = np.full(1 << steps, np.iinfo(np.int64).max)
@@ -191,7 +204,7 @@ class _SortedKeys:
             start,
             start + sizes + len(padding) - 1,
             shift,
-            np.concatenate(directory),
+            np.concatenate(directory).astype(np.int32),
             offset,
             steps,
         )
@@ -203,12 +216,14 @@ class _SortedKeys:
         slot = builder(AddOp, bucket, builder.constant(self.offset, "offset"))
         place = builder(GatherOp, builder.constant(self.directory, "directory"), slot, axis=0)
         for step in reversed(range(self.steps)):
-            further = builder(AddOp, place, builder.constant(np.array([1 << step]), "step"))
+            further = builder(
+                AddOp, place, builder.constant(np.array([1 << step], np.int32), "step")
+            )
             key = builder(GatherOp, keys, further, axis=0)
             below = builder(CompareOp, key, hashes, predicate="le")
             place = builder(WhereOp, below, further, place)
         same = builder(CompareOp, builder(GatherOp, keys, place, axis=0), hashes, predicate="eq")
-        return builder(WhereOp, same, place, builder.constant(self.end, "end"))
+        return builder(WhereOp, same, place, builder.constant(self.end.astype(np.int32), "end"))
 
     def spread(self, table: int, values: Array, other: np.float32) -> Array:
         """Values by the places from the table's start to its end."""
@@ -225,13 +240,25 @@ def _values(
     builder: GraphBuilder, keys: _SortedKeys, places: SSAValue, statistics: Sequence[Statistic],
     table_of: Sequence[int],
 ) -> SSAValue:  # fmt: skip
-    """Values of statistics at the places in their tables."""
-    parts = [
-        keys.spread(table, found.values, found.other)
-        for found, table in zip(statistics, table_of, strict=True)
-    ]
-    start = np.cumsum([0, *map(len, parts)])[:-1] - keys.start[table_of]
+    """Values of statistics at the places in their tables: those of one place lie side by side."""
+    tables: Array = np.array(table_of)
+    beside: Array = np.zeros(len(statistics), np.int64)
+    parts: list[Array] = []
+    width: Array = np.bincount(tables)
+    first: Array = np.zeros(len(keys.start), np.int64)
+    for table in range(len(keys.start)):
+        mine = np.flatnonzero(tables == table)
+        beside[mine], first[table] = np.arange(len(mine)), sum(part.size for part in parts)
+        some = [statistics[n] for n in mine.tolist()]
+        spread = [keys.spread(table, found.values, found.other) for found in some]
+        parts.append(np.stack(spread, axis=1).reshape(-1))
     if [*table_of] != [*range(len(keys.start))]:
         places = _columns(builder, places, table_of)
-    index = builder(AddOp, places, builder.constant(start, "statistic"))
+    if first[-1] + parts[-1].size > _MOST_VALUES:
+        raise UnsupportedError(
+            f"statistics of {first[-1] + parts[-1].size} values, of at most {_MOST_VALUES}"
+        )
+    start = (first - keys.start * width)[tables] + beside
+    index = builder(MulOp, places, builder.constant(width[tables].astype(np.int32), "width"))
+    index = builder(AddOp, index, builder.constant(start.astype(np.int32), "statistic"))
     return builder(GatherOp, builder.constant(np.concatenate(parts), "values"), index, axis=0)

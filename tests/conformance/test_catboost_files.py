@@ -82,7 +82,7 @@ def test_every_strategy_has_the_same_bits(tmp_path: Path, name: str, strategy: A
     np.testing.assert_array_equal(raw, wanted["decision_function"])
 
 
-@pytest.mark.parametrize("name", ["absent", "scaled"])
+@pytest.mark.parametrize("name", ["absent", "scaled", "towns"])
 def test_programs_for_a_gpu_are_built(tmp_path: Path, name: str) -> None:
     document, _, _ = kept(name)
     program = irkit.compile(written(tmp_path, document), device="h200", cache=False)
@@ -336,6 +336,18 @@ def test_hashes_that_begin_alike(tmp_path: Path) -> None:
             counts = [9] * (table["hash_stride"] - 1)
             table["hash_map"] += [part for key in keys for part in (str(key), *counts)]
     agree(interpreted(written(tmp_path, document)), "towns", rows, wanted)
+
+
+def test_hashes_that_nearly_all_begin_alike(tmp_path: Path) -> None:
+    document = kept("towns")[0]
+    name = document["features_info"]["ctrs"][0]["identifier"]
+    table = document["ctr_data"][name]
+    counts = [9] * (table["hash_stride"] - 1)
+    table["hash_map"] += [part for key in range(5000) for part in (str(key), *counts)]
+    with pytest.raises(
+        UnsupportedError, match="5000 hashes of a table that begin alike, of at most 1024"
+    ):
+        import_model(written(tmp_path, document))
 
 
 def test_nested_trees_that_are_none(tmp_path: Path) -> None:
