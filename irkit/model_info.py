@@ -73,6 +73,7 @@ class ModelInfo:
     is taken for NaN, as scikit-learn does where `missing_values` is that.
     `semantics`: what each of `columns` holds, of a model that takes a mapping from their names to columns
     too, and numbers of categories in rows that are neither that nor a frame; empty for any other.
+    `hashed`: numbers of columns of strings or integers, of which the program sees CatBoost's hashes.
     `categories`: what columns of categories of a data frame become numbers by; None where they are what they
     hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
@@ -126,6 +127,7 @@ class ModelInfo:
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     na_words: tuple[int, ...] = ()
     semantics: tuple[Semantic, ...] = ()
+    hashed: tuple[int, ...] = ()
     categories: tuple[Categories, ...] | None = None
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
@@ -153,6 +155,16 @@ class ModelInfo:
     def counts_documents(self) -> bool:
         """Whether rows of its program are counts that the host makes of documents."""
         return self.text is not None or bool(self.texts)
+
+    @property
+    def reads_objects(self) -> bool:
+        """Whether columns of its rows may be strings, of which the host makes numbers."""
+        return bool(self.words or self.hashed) or self.counts_documents
+
+    @property
+    def takes_strings(self) -> bool:
+        """Whether its rows may be objects: such columns, or categories by their names."""
+        return self.reads_objects or any(kind == "category" for kind, _, _ in self.semantics)
 
     @property
     def is_translated(self) -> bool:
@@ -188,6 +200,7 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         "unused",
         "unread",
         "na_words",
+        "hashed",
         "types",
     ):
         if fields.get(name) is not None:

@@ -37,6 +37,19 @@ def perfect_trees(
     return features, thresholds, nans, value[node]
 
 
+def symmetric_trees(feature: Array, threshold: Array, nan_left: Array) -> bool:
+    """Whether all nodes of a level of each tree are alike, of arrays of `te.perfect_forest`. NaN is no threshold
+    that is like another."""
+    first = 0
+    while first < feature.shape[1]:
+        for array in (feature, threshold, nan_left):
+            level = array[:, first : 2 * first + 1]
+            if not (level == level[:, :1]).all():
+                return False
+        first = 2 * first + 1
+    return True
+
+
 class OrderedTrees(NamedTuple):
     """The arrays of a forest (feature, threshold, left, right, nan_left, value, root) whose trees lie one behind
     another: of each its root, the other inner nodes, children behind their parents, then its leaves."""

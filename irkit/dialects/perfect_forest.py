@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+    i32,
+)
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from irkit.dialects.forest_base import check_types, perfect_trees_and_leaves, sums_of_leaves
 from irkit.dialects.inference import InferredOp, Props
@@ -18,7 +26,8 @@ class PerfectForestOp(InferredOp):
 
     Per tree, inner node `i` has children `2i+1` (left) and `2i+2`; leaf `l` of `2^depth` is reached
     after `depth` comparisons. `feature` (i32), `threshold` and `nan_left` are trees×(2^depth - 1),
-    `value` is trees×2^depth×width; the rest is as in `graph.forest`.
+    `value` is trees×2^depth×width; the rest is as in `graph.forest`. With `symmetric` all nodes of a level of a
+    tree are alike (feature, threshold, nan_left), so that a leaf's number is the answers' bits.
 
     ```mlir
     %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base
@@ -38,6 +47,7 @@ class PerfectForestOp(InferredOp):
     base = operand_def(TensorType)
     comparison = prop_def(StringAttr)
     depth = prop_def(IntegerAttr[IntegerType])
+    symmetric = opt_prop_def(UnitAttr)
     y = result_def(TensorType)
     assembly_format = (
         "$x `,` $feature `,` $threshold `,` $nan_left `,` $value `,` $output `,` $base attr-dict "

@@ -1,6 +1,7 @@
 """CatBoost models, read from their JSON, with CatBoost's own arithmetic.
 
-Input is float32 and goes right where it is greater than a border; NaN is below all borders, or above all.
+Numbers are float32, and go right where they are greater than a border; NaN is below all borders, or above
+all. Of categories the host makes hashes, and the program statistics that are compared like numbers.
 Leaves are summed in float64, in tree order, from 0; then comes the scale, and then the bias
 (catboost/libs/model/cpu/evaluator_impl.cpp).
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i64
+from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
@@ -33,9 +34,13 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.types import DYNAMIC, tensor, tensor_type
 from irkit.errors import UnsupportedError
+from irkit.frontends.catboost_categories import wide_rows
+from irkit.frontends.catboost_features import Features
 from irkit.frontends.catboost_json import Classes, JsonModel, Nodes, read, read_file
 from irkit.frontends.module import GraphBuilder, ImportedModel, Outputs
 from irkit.frontends.trees import Trees, join
+from irkit.model_info import ModelInfo
+from irkit.weights import Array
 
 # What the probabilities of a classifier are made of.
 _CLASSIFYING = {
@@ -117,20 +122,31 @@ def _imported(found: JsonModel, kind: str, source: str) -> ImportedModel:
     missing = _why_not(found, kind)
     if missing:
         raise UnsupportedError(f"cannot import {source} exactly:", missing)
-    builder = GraphBuilder([("x", tensor(f32, (DYNAMIC, found.features)))])
+    features = found.features
+    # The host makes hashes of categories, which float32 does not hold.
+    element = f64 if len(features.categories) else f32
+    builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features.count)))])
     outputs = _outputs(builder, found, kind)
-    info = outputs.info(
+    return builder.finish(outputs.values, _info(outputs, features, f"CatBoost {source}"))
+
+
+def _info(outputs: Outputs, features: Features, source: str) -> ModelInfo:
+    hashed = tuple(sorted(map(int, features.categories)))
+    sparse: dict[str, Any] = {"absent": "zero"}
+    if hashed:
+        sparse = {"dense_only": "a CatBoost model with categorical features"}
+    return outputs.info(
         casts=("float64",),
         allow_empty=True,
-        source=f"CatBoost {source}",
-        columns=found.names or None,
-        by_name=bool(found.names),
+        source=source,
+        columns=features.names or None,
+        by_name=bool(features.names),
         names_as_text=True,
-        absent="zero",
         # CatBoost takes no categories for numbers.
         categories=(),
+        hashed=hashed,
+        **sparse,
     )
-    return builder.finish(outputs.values, info)
 
 
 def _why_not(found: JsonModel, kind: str) -> list[str]:
@@ -189,12 +205,17 @@ def _raw_values(builder: GraphBuilder, found: JsonModel) -> SSAValue:
     scale, bias = np.ones(width), np.full(width, -np.inf)
     scale[places], bias[places] = found.scale, found.bias
     parts = [_trees(nodes, found, places, width) for nodes in found.trees]
-    raw = join(parts).build(builder, builder.inputs[0])
+    raw = join(parts).build(builder, _compared(builder, found.features))
     if found.scale != 1:
         raw = builder(MulOp, raw, builder.constant(scale[None], "scale"))
     if bias.any():
         raw = builder(AddOp, raw, builder.constant(bias[None], "bias"))
     return raw
+
+
+def _compared(builder: GraphBuilder, features: Features) -> SSAValue:
+    """The columns that splits compare."""
+    return wide_rows(builder, features) if len(features.categories) else builder.inputs[0]
 
 
 def _trees(nodes: Nodes, found: JsonModel, places: list[int], width: int) -> Trees:
@@ -205,13 +226,19 @@ def _trees(nodes: Nodes, found: JsonModel, places: list[int], width: int) -> Tre
         nodes.border,
         nodes.left,
         nodes.right,
-        ~found.nan_above[nodes.feature],
+        ~_nan_above(found.features)[nodes.feature],
         value,
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
         np.zeros(width),
         "le",
     )
+
+
+def _nan_above(features: Features) -> Array:
+    """By column of the wide row: a statistic that is no number is above no border."""
+    more = len(features.statistics) + len(features.asked)
+    return np.concatenate([features.nan_above, np.zeros(more, np.bool_)])
 
 
 def _regression(builder: GraphBuilder, raw: SSAValue, made: str) -> SSAValue:

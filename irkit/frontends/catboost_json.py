@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.catboost_features import Features, features_of
 from irkit.plain_json import parsed
 from irkit.weights import Array
 
@@ -30,20 +31,13 @@ DEEPEST = 16
 _MOST_CLASSES = 4096
 # One of them stands in every such file; "learner" in every one of XGBoost's.
 _OF_TREES = ("oblivious_trees", "trees")
-# Where NaN goes: below all borders, which it is not greater than, or above all.
-_NAN_ABOVE = {"AsFalse": False, "AsIs": False, "AsTrue": True}
 _LABELS = {"Boolean": "bool", "Float": "float64", "Integer": "int64", "String": "object"}
-_OTHER_FEATURES = {
-    "categorical_features": "categorical feature",
-    "text_features": "text feature",
-    "embedding_features": "embedding feature",
-}
 
 
 @dataclass
 class Nodes:
-    """A tree: a node goes right where float32 `border` is exceeded; a leaf names itself twice. `value` is
-    nodes×columns, used at leaves."""
+    """A tree: a node goes right where float32 `border` is exceeded by a column, `feature`, of the wide row; a
+    leaf names itself twice. `value` is nodes×columns, used at leaves."""
 
     feature: Array
     border: Array
@@ -63,14 +57,11 @@ class Classes:
 
 @dataclass
 class JsonModel:
-    """A CatBoost model. `loss`: empty where it does not say; `names`: of its features, empty where it was
-    trained without; `nan_above`: by feature; `bias`: float64, one for each column; `threshold`: the
-    probability above which the second class is said."""
+    """A CatBoost model. `loss`: empty where it does not say; `bias`: float64, one for each column;
+    `threshold`: the probability above which the second class is said."""
 
     loss: str
-    features: int
-    names: tuple[str, ...]
-    nan_above: Array
+    features: Features
     trees: list[Nodes]
     scale: float
     bias: Array
@@ -118,7 +109,7 @@ def read(model: Any) -> JsonModel:
 
 def read_file(path: str | Path) -> JsonModel:
     """The model of a `.json` file. Raises InvalidModelError, and UnsupportedError for CatBoost's binary
-    format, and naming features that are no numbers."""
+    format, and naming features that are texts or vectors."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -154,22 +145,13 @@ def model_of(document: Any) -> JsonModel:
     kinds = [kind for kind in _OF_TREES if kind in document]
     if len(kinds) != 1:
         raise InvalidModelError(f"the CatBoost model has {len(kinds)} lists of trees, expected one")
-    found, info = document["features_info"], document.get("model_info", {})
-    _refuse_features(found)
-    floats = found.get("float_features", [])
-    flat = _places(floats)
+    info, features = document.get("model_info", {}), features_of(document)
     scale, bias = _scale_and_bias(document["scale_and_bias"])
     nodes = _oblivious if kinds[0] == "oblivious_trees" else _nested
-    trees = [nodes(n, tree, flat, len(bias)) for n, tree in enumerate(document[kinds[0]])]
-    names = [str(f.get("feature_id", "")) for f in floats]
-    above = np.zeros(len(floats), np.bool_)
-    # Where training saw no NaN, CatBoost compares it as it is, whatever the treatment.
-    above[flat] = [_NAN_ABOVE[f["nan_value_treatment"]] and f["has_nans"] is True for f in floats]
+    trees = [nodes(n, tree, features, len(bias)) for n, tree in enumerate(document[kinds[0]])]
     return JsonModel(
         str(_object(_object(info.get("params", {})).get("loss_function", {})).get("type", "")),
-        len(floats),
-        tuple(names[int(place)] for place in np.argsort(flat)) if any(names) else (),
-        above,
+        features,
         trees,
         scale,
         bias,
@@ -181,38 +163,6 @@ def model_of(document: Any) -> JsonModel:
 def _object(value: Any) -> Any:
     """An object of the JSON, which some releases write as a string."""
     return parsed(value) if isinstance(value, str) else value
-
-
-def _refuse_features(found: Any) -> None:
-    """Raises UnsupportedError for features whose splits compare no numbers of a row."""
-    reasons: list[str] = []
-    for key, kind in _OTHER_FEATURES.items():
-        for feature in found.get(key, []):
-            name = feature.get("feature_id") or feature["flat_feature_index"]
-            reasons.append(f"{kind} '{name}': its splits go by {_seen(key, found, feature)}")
-    if reasons:
-        raise UnsupportedError("cannot import a CatBoost model exactly:", reasons)
-
-
-def _seen(key: str, found: Any, feature: Any) -> str:
-    """What CatBoost makes of a feature that is no number."""
-    if key != "categorical_features":
-        return "numbers that CatBoost computes of it"
-    if feature.get("values"):
-        return "hashes of its categories (one-hot), of which the JSON has no categories"
-    ctrs = "statistics of the target by category (CTR)"
-    return ctrs if found.get("ctrs") else "hashes of its categories"
-
-
-def _places(floats: Sequence[Any]) -> Array:
-    """The column of the rows that each float feature is."""
-    flat = np.array([f["flat_feature_index"] for f in floats])
-    numbers = [f["feature_index"] for f in floats]
-    if numbers != [*range(len(floats))] or sorted(flat.tolist()) != numbers or not len(floats):
-        raise InvalidModelError(
-            f"the CatBoost model numbers its {len(floats)} features otherwise than from 0 on"
-        )
-    return flat
 
 
 def _floats(values: Any, what: str) -> Array:
@@ -262,18 +212,6 @@ def _classes(parameters: Any, columns: int) -> Classes:
     return Classes(labels, _LABELS[kind], places)
 
 
-def _split(number: int, split: Any, flat: Array) -> tuple[int, float]:
-    """The column that a split looks at, and its border. Raises InvalidModelError, UnsupportedError."""
-    if split["split_type"] != "FloatFeature":
-        raise UnsupportedError(
-            f"tree {number} of the CatBoost model: split '{split['split_type']}'"
-        )
-    feature, border = split["float_feature_index"], split["border"]
-    if type(feature) is not int or not 0 <= feature < len(flat):
-        raise InvalidModelError(f"tree {number} of the CatBoost model names feature {feature}")
-    return int(flat[feature]), border
-
-
 def _borders(number: int, splits: Sequence[tuple[int, float]]) -> tuple[Array, Array]:
     """Columns and float32 borders of splits."""
     borders = _floats([0.0, *(b for _, b in splits)], f"the list of borders of tree {number}")[1:]
@@ -282,7 +220,7 @@ def _borders(number: int, splits: Sequence[tuple[int, float]]) -> tuple[Array, A
         return np.array([f for f, _ in splits], np.int64), borders.astype(np.float32)
 
 
-def _oblivious(number: int, tree: Any, flat: Array, columns: int) -> Nodes:
+def _oblivious(number: int, tree: Any, features: Features, columns: int) -> Nodes:
     """A tree that asks the same on all of a level: bit k of a leaf's number is what split k says."""
     splits: list[Any] = tree["splits"] or []
     depth = len(splits)
@@ -296,7 +234,7 @@ def _oblivious(number: int, tree: Any, flat: Array, columns: int) -> Nodes:
         raise InvalidModelError(
             f"tree {number} of the CatBoost model has {len(values)} leaf_values, expected {leaves * columns}"
         )
-    feature, border = _borders(number, [_split(number, s, flat) for s in splits])
+    feature, border = _borders(number, [features.split(f"tree {number}", s) for s in splits])
     level = np.repeat(np.arange(depth), 1 << np.arange(depth))
     nodes = np.arange(inner + leaves)
     left, right = nodes.copy(), nodes.copy()
@@ -316,7 +254,7 @@ def _oblivious(number: int, tree: Any, flat: Array, columns: int) -> Nodes:
     )
 
 
-def _nested(number: int, tree: Any, flat: Array, columns: int) -> Nodes:
+def _nested(number: int, tree: Any, features: Features, columns: int) -> Nodes:
     """A tree whose nodes hold their children."""
     # Nodes are numbered as they are met, so that a child comes after its parent.
     met, splits, values = [tree], [(0, 0.0)], [[0.0] * columns]
@@ -326,7 +264,7 @@ def _nested(number: int, tree: Any, flat: Array, columns: int) -> Nodes:
             value = node["value"]
             values[place] = value if isinstance(value, list) else [value]
             continue
-        splits[place] = _split(number, node["split"], flat)
+        splits[place] = features.split(f"tree {number}", node["split"])
         left[place], right[place] = len(met), len(met) + 1
         met += [node["left"], node["right"]]
         splits += [(0, 0.0)] * 2

@@ -36,7 +36,7 @@ from irkit.runtime.stored_arrays import arrays_of, constant_places, pieces_of
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
-VERSION = 9
+VERSION = 10
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
 _CONSTANTS, _GRAPH = "constants.safetensors", "graph.safetensors"

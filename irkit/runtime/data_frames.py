@@ -44,16 +44,7 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     names: list[Any] = list(value.columns)
     if (whole := _whole(info, names, value)) is not None:
         return whole
-    wanted: Sequence[Any] = names
-    # Columns without names, or a model fitted on arrays: their places count.
-    if info.columns is not None and (info.names_as_text or all(isinstance(n, str) for n in names)):
-        _check_names(info, list(map(str, names)))
-        spelled = {str(n): n for n in names}
-        if len(spelled) != len(names):
-            raise InvalidInputError("the data frame has several columns of one name")
-        wanted = [spelled.get(n, n) for n in info.columns]
-    if len(set(wanted)) != len(wanted) or any(names.count(n) > 1 for n in wanted):
-        raise InvalidInputError("the data frame has several columns of one name")
+    wanted = picked_columns(info, names)
     present = set(names)
     words = dict(info.words)
     of_strings = {n: words[c] for c, n in enumerate(wanted) if c in words}
@@ -63,7 +54,7 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     # These libraries look at all columns.
     coded = {} if info.categories is None else coded_columns(info.categories, value, looked_at)
     plain = [n for n in looked_at if n not in of_strings and n not in coded]
-    columns = {n: _column(value, n) for n in plain}
+    columns = {n: column_of_numbers(value, n) for n in plain}
     for name, column in columns.items():
         if column.dtype.kind != "f":
             refuse_own_types(info, f"column '{name}'", column.dtype)
@@ -79,6 +70,39 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     rows = len(next(iter(columns.values())))
     nothing = np.zeros(rows, dtype)
     return np.stack([columns.get(n, nothing).astype(dtype) for n in wanted], axis=1)
+
+
+def picked_columns(info: ModelInfo, names: Sequence[Any]) -> Sequence[Any]:
+    """Of a frame whose columns have these names, those that are the model's columns, in its order.
+
+    Raises InvalidInputError if one is missing, out of place, or there twice.
+    """
+    wanted: Sequence[Any] = names
+    # Columns without names, or a model fitted on arrays: their places count.
+    if info.columns is not None and (info.names_as_text or all(isinstance(n, str) for n in names)):
+        _check_names(info, list(map(str, names)))
+        spelled = {str(n): n for n in names}
+        if len(spelled) != len(names):
+            raise InvalidInputError("the data frame has several columns of one name")
+        wanted = [spelled.get(n, n) for n in info.columns]
+    if len(set(wanted)) != len(wanted) or any(names.count(n) > 1 for n in wanted):
+        raise InvalidInputError("the data frame has several columns of one name")
+    return wanted
+
+
+def column_of_numbers(value: Any, name: Any) -> Array:
+    """A column of a data frame as it stands; floats and truths that pandas keeps beside a mask are float64.
+
+    Raises InvalidInputError if it holds no numbers.
+    """
+    try:
+        array = _numbers(value[name])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"column '{name}' is no array: {error}") from None
+    if array.dtype.kind not in "fiub" or array.ndim != 1:
+        mend = ": convert it to a type of numbers first" if array.dtype.kind == "O" else ""
+        raise InvalidInputError(f"column '{name}': expected numbers, got dtype {array.dtype}{mend}")
+    return array
 
 
 def _types_apart(columns: Mapping[Any, Array], wanted: Sequence[Any]) -> tuple[str, ...] | None:
@@ -145,17 +169,6 @@ def _check_names(info: ModelInfo, names: Sequence[str]) -> None:
     if tuple(names) != info.columns:
         order = ", ".join(map(repr, info.columns))
         raise InvalidInputError(f"the data frame's columns are in another order: expected {order}")
-
-
-def _column(value: Any, name: Any) -> Array:
-    try:
-        array = _numbers(value[name])
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"column '{name}' is no array: {error}") from None
-    if array.dtype.kind not in "fiub" or array.ndim != 1:
-        mend = ": convert it to a type of numbers first" if array.dtype.kind == "O" else ""
-        raise InvalidInputError(f"column '{name}': expected numbers, got dtype {array.dtype}{mend}")
-    return array
 
 
 def _numbers(column: Any) -> Array:

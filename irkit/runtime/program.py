@@ -98,13 +98,10 @@ class CompiledProgram:
     def _again(self) -> Callable[[Sequence[Any]], list[Any] | None] | None:
         """What runs tensors such as came before, of a program on a GPU that makes nothing of them first."""
         first, info = self._first, self._first.info
-        if info.is_translated:
+        if info.is_translated or first.target != "cuda" or not isinstance(first, Variant):
             return None
-        if first.target != "cuda" or not isinstance(first, Variant):
-            return None
-        if len(self._variants) + len(self._pending) > 1 or info.words or info.counts_documents:
-            return None
-        return first.again
+        several = len(self._variants) + len(self._pending) > 1
+        return None if several or info.reads_objects or info.semantics else first.again
 
     def _read(self, inputs: Sequence[Any]) -> tuple[Sequence[Any], Types | None]:
         """`inputs` as arrays, and the types of a frame's columns, where there is a program for them."""
@@ -123,7 +120,7 @@ class CompiledProgram:
             return [named_rows_of(info, x) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
-        if info.words:
+        if info.words or info.hashed:
             return [numbered(info, x) if info.inputs == ("x",) else named(info, x) for x in inputs]
         if info.kind != "network" and inputs and is_objects(inputs[0]):
             inputs = [numbers_of_objects(info, inputs[0]), *inputs[1:]]
@@ -283,9 +280,7 @@ class CompiledProgram:
     @property
     def takes_strings(self) -> bool:
         """Whether its rows are documents, or some of their columns strings, so that they are objects."""
-        info = self._first.info
-        semantic = any(kind == "category" for kind, _, _ in info.semantics)
-        return bool(info.words) or info.counts_documents or semantic
+        return self._first.info.takes_strings
 
     @property
     def target(self) -> str:

@@ -81,7 +81,7 @@ class Variant:
         """Calls with one row that want one output, on a CPU; None where more is asked of inputs or outputs
         than an executor does. With `casts`, also float64 where the library itself rounds it."""
         info, executor = self.info, self.executor
-        looked_at = info.checks or info.words or info.counts_documents or info.is_translated
+        looked_at = info.checks or info.reads_objects or info.is_translated
         looked_at = (
             looked_at or self._border.moves or self._stored or info.indexed or info.frames_only
         )

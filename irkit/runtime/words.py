@@ -9,6 +9,7 @@ import numpy as np
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
+from irkit.runtime.hashed_columns import hashed_rows
 from irkit.runtime.strings import places
 from irkit.weights import Array
 
@@ -19,6 +20,8 @@ def numbered(info: ModelInfo, value: Any, skipped: frozenset[int] = frozenset())
     Columns that are `skipped`, or that the model never looks at, are 0. Raises InvalidInputError if a column
     of strings has none, or another has no numbers.
     """
+    if info.hashed:
+        return hashed_rows(info, value)
     if is_data_frame(value):
         return fitted_columns(info, value)
     rows: Any = np.asarray(value)

@@ -57,8 +57,57 @@ def training_rows() -> tuple[Any, Any]:
     return np.where(gaps, np.nan, x), y + gaps @ [3.0, -3.0, 2.0]
 
 
+def rows_with_categories() -> tuple[Any, Any]:
+    """120 rows of a town, a number and a code, and a target that goes by all three."""
+    rng = np.random.default_rng(6)
+    x, y = training_rows()
+    towns = rng.choice(
+        ["Bern", "Łódź", "a town that has a name of more than 64 letters " + "x" * 30], 120
+    )
+    codes = rng.integers(-3, 9, 120)
+    rows = np.empty((120, 3), object)
+    rows[:, 0], rows[:, 1], rows[:, 2] = towns, x[:, 1], codes.tolist()
+    above = np.nan_to_num(x[:, 1]) > 0
+    return rows, y + 4 * ((towns == "Bern") & (codes % 3 > 0)) + 4 * above * (codes % 2) - 2 * (
+        towns == "Łódź"
+    )
+
+
+def unseen_categories(document: Any, rows: Any) -> Any:
+    """Rows on borders of their number, and with categories that training had not."""
+    made = [rows]
+    for n, border in enumerate(document["features_info"]["float_features"][0]["borders"]):
+        row = rows[n % len(rows)].copy()
+        row[1] = border
+        made.append(row[None])
+    return np.concatenate([*made, np.array([["Basel", 0.5, 3], ["Bern", None, 99]], object)])
+
+
+def models_with_categories() -> dict[str, Any]:
+    """Fitted models of rows that have categories, by their names."""
+    cb: Any = importlib.import_module("catboost")
+    rows, y = rows_with_categories()
+    kinds = ["Borders:TargetBorderCount=2", "Buckets", "BinarizedTargetMeanValue", "Counter"]
+    combined = {
+        "simple_ctr": kinds,
+        "combinations_ctr": kinds,
+        "max_ctr_complexity": 3,
+        "model_size_reg": 0,
+    }
+    towns = cb.CatBoostRegressor(
+        **TRAINING | {"iterations": 16, "depth": 4},
+        **combined,
+        one_hot_max_size=3,
+        cat_features=[0, 2],
+    )
+    codes = cb.CatBoostClassifier(
+        **TRAINING, grow_policy="Lossguide", nan_mode="Max", cat_features=[0, 2]
+    )
+    return {"towns": towns.fit(rows, y), "codes": codes.fit(rows, y > 1)}
+
+
 def models() -> dict[str, Any]:
-    """Fitted models by their names."""
+    """Fitted models of numbers by their names."""
     cb: Any = importlib.import_module("catboost")
     x, y = training_rows()
     three = np.digitize(y, np.quantile(y, [0.3, 0.7]))
@@ -107,12 +156,15 @@ def kept(name: str) -> tuple[Any, Any, dict[str, Any]]:
     wanted = {
         method: np.array(values, dtype) for method, (dtype, values) in found["answers"].items()
     }
-    return found["model"], np.array(found["rows"]), wanted
+    rows = found["rows"]
+    kind = object if isinstance(rows[0][0], str) else float
+    return found["model"], np.array(rows, kind), wanted
 
 
 def _write() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, model in models().items():
+    with_categories = models_with_categories()
+    for name, model in (models() | with_categories).items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.json"
             model.save_model(path, format="json")
@@ -122,7 +174,10 @@ def _write() -> None:
             document["model_info"].pop(key, None)
         loss = document["model_info"]["params"]["loss_function"]
         document["model_info"]["params"] = {"loss_function": loss}
-        rows = rows_at_borders(document, training_rows()[0][:12])
+        if name in with_categories:
+            rows = unseen_categories(document, rows_with_categories()[0][:12])
+        else:
+            rows = rows_at_borders(document, training_rows()[0][:12])
         said = {m: (v.dtype.str, v.tolist()) for m, v in answers(model, rows).items()}
         text = json.dumps({"model": document, "rows": rows.tolist(), "answers": said})
         (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")

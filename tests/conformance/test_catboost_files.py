@@ -27,8 +27,8 @@ from tests.conformance.interpreted import interpreted, same
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 # Of these the raw values are the prediction: CatBoost's bits.
-RAW = ("depthwise", "multi_rmse", "ranker", "scaled")
-COMPILED = ("absent", "depthwise", "patient", "uncertain")
+RAW = ("depthwise", "multi_rmse", "ranker", "scaled", "towns")
+COMPILED = ("absent", "codes", "depthwise", "patient", "towns", "uncertain")
 
 
 def written(folder: Path, document: Any) -> Path:
@@ -55,7 +55,7 @@ def test_a_file_has_catboosts_answers(tmp_path: Path, name: str) -> None:
 
 
 def test_every_kind_of_model_is_kept() -> None:
-    assert len(NAMES) == 14
+    assert len(NAMES) == 16
     assert {*RAW, *COMPILED} <= {*NAMES}
 
 
@@ -82,7 +82,7 @@ def test_every_strategy_has_the_same_bits(tmp_path: Path, name: str, strategy: A
     np.testing.assert_array_equal(raw, wanted["decision_function"])
 
 
-@pytest.mark.parametrize("name", ["absent", "scaled"])
+@pytest.mark.parametrize("name", ["absent", "scaled", "towns"])
 def test_programs_for_a_gpu_are_built(tmp_path: Path, name: str) -> None:
     document, _, _ = kept(name)
     program = irkit.compile(written(tmp_path, document), device="h200", cache=False)
@@ -121,9 +121,9 @@ def test_files_that_are_not_there(tmp_path: Path, name: str) -> None:
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(share=st.floats(0.05, 0.999))
-def test_truncated(tmp_path: Path, share: float) -> None:
-    whole = json.dumps(kept("true")[0])
+@given(name=st.sampled_from(["true", "towns"]), share=st.floats(0.05, 0.999))
+def test_truncated(tmp_path: Path, name: str, share: float) -> None:
+    whole = json.dumps(kept(name)[0])
     path = tmp_path / "model.json"
     path.write_text(whole[: int(share * (len(whole) - 1))])
     with pytest.raises(InvalidModelError):
@@ -134,7 +134,7 @@ def test_truncated(tmp_path: Path, share: float) -> None:
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    name=st.sampled_from(["true", "lossguide", "multi_rmse"]),
+    name=st.sampled_from(["true", "lossguide", "multi_rmse", "codes", "towns"]),
     places=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=4),
 )
 def test_bytes_that_were_changed(
@@ -213,13 +213,10 @@ CATEGORICAL = {"feature_id": "town", "feature_index": 0, "flat_feature_index": 3
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("features_info", "categorical_features"), [{**CATEGORICAL, "values": [7]}],
-         r"categorical feature 'town': its splits go by hashes of its categories \(one-hot\)"),
-        (("features_info", "categorical_features"), [CATEGORICAL], "feature 'town': .* by hashes"),
         (("features_info", "text_features"), [{**CATEGORICAL, "feature_id": ""}],
          "text feature '3': its splits go by numbers that CatBoost computes"),
         (("features_info", "embedding_features"), [CATEGORICAL], "embedding feature 'town'"),
-        ((*TREE, "splits", 0, "split_type"), "OneHotFeature", "tree 0 .*: split 'OneHotFeature'"),
+        ((*TREE, "splits", 0, "split_type"), "EstimatedFeature", "tree 0 .*: split 'EstimatedFeature'"),
         (("model_info", "params", "loss_function", "type"), "Mine", "loss 'Mine'"),
         (("model_info", "params", "loss_function", "type"), "MultiClass",
          "loss 'MultiClass' of 1 columns and 2 classes"),
@@ -237,10 +234,119 @@ def test_refused_by_name(tmp_path: Path, place: Any, value: Any, message: str) -
         import_model(written(tmp_path, _put(kept("true")[0], place, value)))
 
 
-def test_statistics_by_category_are_refused_by_name(tmp_path: Path) -> None:
-    document = _put(kept("true")[0], ("features_info", "categorical_features"), [CATEGORICAL])
-    document["features_info"]["ctrs"] = [{"ctr_type": "Borders"}]
-    with pytest.raises(UnsupportedError, match=r"statistics of the target by category \(CTR\)"):
+STATISTIC = ("features_info", "ctrs", 0)
+TABLE = "the table of the first statistic"
+OF_CATEGORIES: list[tuple[Any, Any, str]] = [
+    (
+        ("features_info", "categorical_features", 1, "flat_feature_index"),
+        1,
+        "numbers its 3 features",
+    ),
+    (("features_info", "categorical_features", 1, "feature_index"), 0, "numbers its 3 features"),
+    (("features_info", "ctrs"), [], "which is no border of its statistics"),
+    (("features_info", "ctrs"), 7, "of another kind"),
+    ((*STATISTIC, "identifier"), "{}", "statistic 0 .* has no table"),
+    ((*STATISTIC, "ctr_type"), "Median", "statistic 0 .* of type 'Median'"),
+    ((*STATISTIC, "elements"), [], "of 0 features, of 1 to 64"),
+    ((*STATISTIC, "elements", 0, "cat_feature_index"), 2, "statistic 0 .* names feature 2"),
+    ((*STATISTIC, "elements", 0, "cat_feature_index"), -1, "statistic 0 .* names feature -1"),
+    ((*STATISTIC, "elements", 0, "combination_element"), "text", "a combination with 'text'"),
+    ((*STATISTIC, "borders"), [float("nan")], "the borders of statistic 0"),
+    ((*STATISTIC, "borders"), ["1"], "the borders of statistic 0"),
+    ((*STATISTIC, "target_border_idx"), 10**12, f"names border {10**12} of"),
+    ((*STATISTIC, "target_border_idx"), -1, "names border -1 of"),
+    ((*STATISTIC, "scale"), 1e300, "the priors of statistic 0"),
+    ((*STATISTIC, "prior_numerator"), None, "the priors of statistic 0"),
+    (("ctr_data",), {}, "statistic 0 .* has no table"),
+    (("ctr_data", TABLE, "hash_stride"), 0, "rows of 0"),
+    (("ctr_data", TABLE, "hash_stride"), 10**30, f"rows of {10**30}"),
+    (("ctr_data", TABLE, "hash_stride"), "3", "rows of '3'"),
+    (("ctr_data", TABLE), {"hash_map": [], "hash_stride": 10**9}, f"rows of {10**9}"),
+    (("ctr_data", TABLE, "hash_map"), {}, "of another kind"),
+    (("ctr_data", TABLE, "hash_map", 0), 1.5, "has hash 1.5"),
+    (("ctr_data", TABLE, "hash_map", 0), "-7", "has hash '-7'"),
+    (("ctr_data", TABLE, "hash_map", 0), "9" * 20, "not readable"),
+    (("ctr_data", TABLE, "hash_map", 0), "9" * 5000, "has hash '9"),
+    (("ctr_data", TABLE, "hash_map", 1), "7", "has counts that are none"),
+    (("ctr_data", TABLE, "hash_map", 1), -1, "has counts that are none"),
+    (("ctr_data", TABLE, "hash_map", 1), 2**31, "has counts that are none"),
+    (("ctr_data", TABLE, "hash_map", 1), 0.5, "has counts that are none"),
+    (("ctr_data", TABLE, "hash_map"), ["7", 2**31 - 1, 1, 1], "counts beyond int32"),
+    (("ctr_data", TABLE, "hash_map"), ["7", 1, 1, 1] * 2, "a hash twice"),
+    (("ctr_data", TABLE, "counter_denominator"), [], "has counts that are none"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), OF_CATEGORIES)
+def test_statistics_that_contradict(tmp_path: Path, place: Any, value: Any, message: str) -> None:
+    document = kept("towns")[0]
+    first = document["features_info"]["ctrs"][0]
+    assert first["ctr_type"] == "Borders"
+    place = tuple(first["identifier"] if key == TABLE else key for key in place)
+    with pytest.raises((InvalidModelError, UnsupportedError), match=message):
+        import_model(written(tmp_path, _put(document, place, value)))
+
+
+def _first(document: Any, kind: str) -> Any:
+    """The first split of a kind."""
+    every = (s for tree in document["oblivious_trees"] for s in tree["splits"])
+    return next(s for s in every if s["split_type"] == kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "message"),
+    [
+        ("OnlineCtr", "split_index", 10**9, f"names split {10**9}, which is no border"),
+        ("OnlineCtr", "split_index", 10**30, f"names split {10**30}"),
+        ("OnlineCtr", "split_index", 0, "names split 0, which is no border"),
+        ("OnlineCtr", "split_index", "1", "names split 1"),
+        ("OnlineCtr", "border", 0.125, "which is no border"),
+        ("OneHotFeature", "cat_feature_index", 2, "names categorical feature 2"),
+        ("OneHotFeature", "value", 2**32, "4294967296 as the hash of a category"),
+        ("OneHotFeature", "value", "7", "'7' as the hash of a category"),
+        ("FloatFeature", "float_feature_index", 1, "names feature 1"),
+    ],
+)
+def test_splits_of_what_is_not_there(
+    tmp_path: Path, kind: str, key: str, value: Any, message: str
+) -> None:
+    document = kept("towns")[0]
+    _first(document, kind)[key] = value
+    with pytest.raises(InvalidModelError, match=message):
+        import_model(written(tmp_path, document))
+
+
+@pytest.mark.parametrize("hash_", ["9223372036854775807", "9223372036854775808", "0"])
+def test_hashes_at_the_ends(tmp_path: Path, hash_: str) -> None:
+    """A table that has the largest, or the least, of them finds all others still."""
+    document, rows, wanted = kept("towns")
+    for ctr in document["features_info"]["ctrs"]:
+        table = document["ctr_data"][ctr["identifier"]]
+        if hash_ not in table["hash_map"]:
+            table["hash_map"] += [hash_, *[9] * (table["hash_stride"] - 1)]
+    agree(interpreted(written(tmp_path, document)), "towns", rows, wanted)
+
+
+def test_hashes_that_begin_alike(tmp_path: Path) -> None:
+    """They are found too, in more steps."""
+    document, rows, wanted = kept("towns")
+    for ctr in document["features_info"]["ctrs"]:
+        table, keys = document["ctr_data"][ctr["identifier"]], range(5 << 40, (5 << 40) + 300)
+        if str(keys[0]) not in table["hash_map"]:
+            counts = [9] * (table["hash_stride"] - 1)
+            table["hash_map"] += [part for key in keys for part in (str(key), *counts)]
+    agree(interpreted(written(tmp_path, document)), "towns", rows, wanted)
+
+
+def test_hashes_that_nearly_all_begin_alike(tmp_path: Path) -> None:
+    document = kept("towns")[0]
+    name = document["features_info"]["ctrs"][0]["identifier"]
+    table = document["ctr_data"][name]
+    counts = [9] * (table["hash_stride"] - 1)
+    table["hash_map"] += [part for key in range(5000) for part in (str(key), *counts)]
+    with pytest.raises(
+        UnsupportedError, match="5000 hashes of a table that begin alike, of at most 1024"
+    ):
         import_model(written(tmp_path, document))
 
 

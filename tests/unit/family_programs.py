@@ -395,6 +395,13 @@ PROGRAMS = {
         "tensor<1x2x5x3xf32>",
     ),
     "perfect forest": function("%x: tensor<?x4xf32>", FOREST, "tensor<?x2xf64>"),
+    "symmetric forest": function(
+        "%x: tensor<?x4xf32>",
+        FOREST.replace("{comparison", "{symmetric, comparison")
+        .replace("[[1, 0, 3], [2, 1, 0]]", "[[1, 3, 3], [2, 1, 1]]")
+        .replace("[[0.0, -0.5, 0.5], [0.1, 0.2, -0.3]]", "[[0.0, 0.5, 0.5], [0.1, -0.3, -0.3]]")
+        .replace("[false, true, false]]", "[false, true, true]]"), "tensor<?x2xf64>",
+    ),
     "heap forest": function("%x: tensor<?x4xf32>", HEAP, "tensor<?x2xf64>"),
     "forest": function("%x: tensor<?x4xf32>", LINKED, "tensor<?x1xf64>"),
     "packed forest": function("%x: tensor<?x4xf32>", PACKED, "tensor<?x1xf64>"),

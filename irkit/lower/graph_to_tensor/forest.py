@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, f32, f64, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, f32, f64, i64
+from xdsl.ir import Attribute, SSAValue
 
 from irkit.dialects import graph, te
-from irkit.dialects.forests import OrderedTrees, forest_fault, ordered_trees, perfect_trees
+from irkit.dialects.forests import (
+    OrderedTrees,
+    forest_fault,
+    ordered_trees,
+    perfect_trees,
+    symmetric_trees,
+)
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.packed_nodes import packed_nodes
 from irkit.dialects.types import tensor_type
@@ -120,7 +126,12 @@ def _perfect(b: TensorBuilder, op: graph.ForestOp, arrays: Sequence[Array], dept
     packed = perfect_trees(*arrays, depth=depth)
     names = (op.feature, op.threshold, op.nan_left, op.value)
     constants = [b.constant(a, b.hint(v)) for a, v in zip(packed, names, strict=True)]
-    properties = {"comparison": op.comparison, "depth": IntegerAttr(depth, i64)}
+    properties: dict[str, Attribute] = {
+        "comparison": op.comparison,
+        "depth": IntegerAttr(depth, i64),
+    }
+    if symmetric_trees(*packed[:3]):
+        properties["symmetric"] = UnitAttr()
     return b.insert(te.PerfectForestOp.make([op.x, *constants, op.output, op.base], properties))
 
 

@@ -56,7 +56,8 @@ class _Repack(Rule):
             value = made[-1].results[0]
             value.name_hint = op.value.name_hint
         operands = [op.x, nodes, value, op.output, op.base]
-        made.append(te.HeapForestOp.make(operands, op.properties))
+        properties = {"comparison": op.comparison, "depth": op.depth}
+        made.append(te.HeapForestOp.make(operands, properties))
         rewriter.replace(op, made, list(made[-1].results))
 
 

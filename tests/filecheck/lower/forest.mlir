@@ -22,6 +22,27 @@ func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
 
 // -----
 
+// Two trees of which all nodes of a level are alike: one of two levels, and one of one, below which nothing is asked.
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
+  %feature = arith.constant dense<[3, 1, 1, 0, 0, 0, 0, 2, 0, 0]> : tensor<10xi32>
+  %threshold = arith.constant dense<[0.5, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]> : tensor<10xf32>
+  %left = arith.constant dense<[1, 3, 5, 3, 4, 5, 6, 8, 8, 9]> : tensor<10xi32>
+  %right = arith.constant dense<[2, 4, 6, 3, 4, 5, 6, 9, 8, 9]> : tensor<10xi32>
+  %nan_left = arith.constant dense<[false, true, true, false, false, false, false, true, false, false]> : tensor<10xi1>
+  %value = arith.constant dense<[[0.0], [0.0], [0.0], [1.0], [2.0], [3.0], [4.0], [0.0], [5.0], [6.0]]> : tensor<10x1xf64>
+  %root = arith.constant dense<[0, 7]> : tensor<2xi32>
+  %output = arith.constant dense<[0, 0]> : tensor<2xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "le", depth = 2 : i64, strategy = "auto"}
+    : (tensor<?x4xf32>, tensor<10xi32>, tensor<10xf32>, tensor<10xi32>, tensor<10xi32>, tensor<10xi1>, tensor<10x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<1xf64>) -> tensor<?x1xf64>
+  return %y : tensor<?x1xf64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
+// CHECK:         arith.constant dense<{{\[\[}}3, 1, 1], [2, 0, 0]]> : tensor<2x3xi32>
+// CHECK:         %y = te.perfect_forest %x, {{.*}} {comparison = "le", depth = 2 : i64, symmetric}
+
+// -----
+
 // Trees that are not known are walked by child pointers; a walk has one step at least.
 func.func @main(%x: tensor<?x4xf32>, %feature: tensor<1xi32>, %threshold: tensor<1xf32>, %left: tensor<1xi32>, %nan_left: tensor<1xi1>, %value: tensor<1x1xf64>, %base: tensor<1xf64>) -> tensor<?x1xf64> {
   %root = arith.constant dense<[0]> : tensor<1xi32>

@@ -24,6 +24,23 @@ func.func @main(%x: tensor<?x4xf32>) -> tensor<?x2xf64> {
 
 // -----
 
+// What is known of the arrays alone goes with them.
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
+  %feature = arith.constant dense<[[1]]> : tensor<1x1xi32>
+  %threshold = arith.constant dense<[[0.5]]> : tensor<1x1xf32>
+  %nan_left = arith.constant dense<[[true]]> : tensor<1x1xi1>
+  %value = arith.constant dense<[[[1.0], [2.0]]]> : tensor<1x2x1xf64>
+  %output = arith.constant dense<[0]> : tensor<1xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 1 : i64, symmetric}
+    : (tensor<?x4xf32>, tensor<1x1xi32>, tensor<1x1xf32>, tensor<1x1xi1>, tensor<1x2x1xf64>, tensor<1xi32>, tensor<1xf64>) -> tensor<?x1xf64>
+  return %y : tensor<?x1xf64>
+}
+// CHECK-LABEL: func.func @main
+// CHECK:       te.heap_forest %x, {{.*}} {comparison = "le", depth = 1 : i64} :
+
+// -----
+
 // Trees by child pointers that are nearly perfect become so: below the leaf of value 4 there are three places more.
 func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
   %nodes = arith.constant dense<[[1056964608, 0, 3, 2], [2143289344, 0, 0, 0], [-1090519040, 0, -2147483647, 4], [2143289344, 0, 0, 2], [2143289344, 0, 0, 3], [2143289344, 0, 0, 4]]> : tensor<6x4xi32>

@@ -37,6 +37,13 @@ func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: te
   return %y : tensor<?x3xf64>
 }
 
+func.func @symmetric_forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // CHECK: %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 2 : i64, symmetric} :
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 2 : i64, symmetric}
+    : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
 func.func @packed_forest(%x: tensor<?x4xf64>, %nodes: tensor<10x4xi32>, %value: tensor<10x3xf32>, %root: tensor<2xi32>, %base: tensor<3xf32>) -> tensor<?x3xf32> {
   // CHECK: %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "lt", depth = 2 : i64} : (tensor<?x4xf64>, tensor<10x4xi32>, tensor<10x3xf32>, tensor<2xi32>, tensor<2xi32>, tensor<3xf32>) -> tensor<?x3xf32>
   %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "lt", depth = 2 : i64}
