@@ -273,7 +273,7 @@ def rewritten(saved, path, change):
 
 CHANGES = {
     "version": (lambda m, _: m.update(version=99), "irkit-program 99; this irkit reads"),
-    "format": (lambda m, _: m.update(format="other"), "of format other 9"),
+    "format": (lambda m, _: m.update(format="other"), "of format other 10"),
     "no digests": (lambda m, _: m.pop("digests"), "no digests"),
     "no target": (lambda m, _: m.pop("target"), "no target"),
     "report": (lambda m, _: m.update(report=[]), "no report"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -155,10 +156,13 @@ def test_few_rows_of_dense_layers(m: int, dtype: Any) -> None:
         np.testing.assert_allclose(got, right, atol=np.finfo(dtype).eps * 40 * (k + 1))
 
 
-def test_both_layouts_are_read_alike() -> None:
+def test_both_layouts_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are terms × columns are turned, and read as fast as those that are not."""
+    monkeypatch.setattr("irkit.passes.task.pack_factors.blocks_ns", lambda *_: math.inf)
     texts = [
-        irkit.compile(dense(4, 256, 1024, turned), target="cpu", device="cpu1").ir("schedule")
+        irkit.compile(dense(4, 256, 1024, turned), target="cpu", device="cpu1", cache=False).ir(
+            "schedule"
+        )
         for turned in (True, False)
     ]
     for text in texts:
@@ -186,6 +190,7 @@ def test_what_no_rkernel_computes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch
             run_level(context, imported.module, level, device)
         return str(imported.module)
 
+    monkeypatch.setattr("irkit.passes.task.pack_factors.blocks_ns", lambda *_: math.inf)
     monkeypatch.setattr(Partition, "fastest_ns", fastest)
     monkeypatch.setattr(pack_products, "SMALLEST", 1 << 62)
     assert "@recurrent_cell" in at_task(layer("LSTM", 128, 16, 128, steps=2), "h200")

@@ -30,7 +30,7 @@ from irkit.dialects.loop import schedule_on
 from irkit.dialects.products import PACKED_ROWS, packed_layout, used_loops
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import LaunchOp, ROperatorOp
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.gpu import device_of
 from irkit.passes.task.launch_constants import LaidOut, launches_of
@@ -79,6 +79,9 @@ def factor_of(op: ROperatorOp) -> Factor | str:
         return "it is no product of matrices"
     if schedule_on(root.op) is not None:
         return "it is to be run by a schedule"
+    # Its plans for ranges of rows are by several rKernels, which read a factor as it lies.
+    if DYNAMIC in root.parallel:
+        return "how many rows it has is not known"
     (product,) = root.chain
     if not isinstance(tensor_type(product.results[0]).element_type, Float32Type | Float64Type):
         return "its sums are not of f32 or f64"
