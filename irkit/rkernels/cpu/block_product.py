@@ -36,7 +36,7 @@ class Registers:
     nbytes: int
 
     def tile(self, rows: int, size: int) -> tuple[int, int]:
-        """Rows at once, of `rows` (DYNAMIC: unknown), and blocks across, of sums of `size` bytes.
+        """Rows at once, of `rows`, and blocks across, of sums of `size` bytes.
 
         Two vectors of each row are enough for loads to keep up with sums; of few rows, as many as hide the
         time a sum waits for its own.
@@ -46,10 +46,8 @@ class Registers:
         most = max(1, min(8, room // (2 * vectors) - 1))
         if most < 4:
             most = max(1, min(8, room // vectors - 1))
-        # An unknown number of rows goes by powers of two, a known one in tiles as even as can be.
-        high = 1 << (most.bit_length() - 1)
-        if rows != DYNAMIC:
-            high = -(-rows // max(1, -(-rows // most))) or 1
+        # In tiles as even as can be.
+        high = -(-rows // max(1, -(-rows // most))) or 1
         return high, max(1, min(2 if high > 4 else 4, room // ((high + 1) * vectors)))
 
 
@@ -90,7 +88,7 @@ def block_product(task, tasks, rows, scratch, OPERANDS):
                                 )  # fmt: skip
                             elif blocks == ACROSS:
                                 multiply_blocks(
-                                    TILE, ACROSS, TILE if KNOWN else n, deep, SOURCE, at, below,
+                                    TILE, ACROSS, TILE, deep, SOURCE, at, below,
                                     step, A, factor, 16 * K, panels, to, width, anew,
                                 )  # fmt: skip
                             else:
@@ -116,14 +114,16 @@ def _product(root: Root) -> Product:
 
 
 def _legal(root: Root) -> bool:
-    """Of one type of floats."""
+    """Of one type of floats, and of known sizes: tiles are of as many rows as there are."""
     product = _product(root)
+    if DYNAMIC in root.parallel:
+        return False
     sums = tensor_type(product.op.results[0]).element_type
     return all(tensor_type(i).element_type == sums for i in product.op.inputs)
 
 
 def _parameters(registers: Registers) -> Callable[[Root], Parameters]:
-    """TILE: rows at once; LAST: those of the last tile, where they are KNOWN; HIGH: rows that are held; KC:
+    """TILE: rows at once; LAST: those of the last tile; HIGH: rows that are held; KC:
     terms of a block. WIDE: rows that a panel of copied ones has room for, a power of two."""
 
     def parameters(root: Root) -> Parameters:
@@ -131,15 +131,13 @@ def _parameters(registers: Registers) -> Callable[[Root], Parameters]:
         terms, rows = product.extent(product.k), product.extent(product.columns)
         tile, across = registers.tile(rows, size)
         held = max(1, _HELD_BYTES // ((terms + PACKED_ROWS * across) * size * tile))
-        if rows != DYNAMIC:
-            held = min(held, -(-rows // tile))
+        held = max(1, min(held, -(-rows // tile)))
         parts = 1 if held < 3 else -(-terms // _TERMS)
         return {
             "ACROSS": min(across, -(-product.extent(product.m) // PACKED_ROWS)),
             "HIGH": held * tile,
             "KC": -(-terms // parts),
-            "KNOWN": int(rows != DYNAMIC),
-            "LAST": tile if rows == DYNAMIC else rows % tile or tile,
+            "LAST": rows % tile or tile,
             "TILE": tile,
             "WIDE": 1 << (tile - 1).bit_length(),
         }

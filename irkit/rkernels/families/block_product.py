@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from irkit.dialects.product_memory import MatrixInMemory, matrices_of_b, run_of_b
 from irkit.dialects.products import PACKED_ROWS, Product, as_block_product, windows
@@ -15,14 +14,10 @@ from irkit.rkernels.binding.groups import part, store
 from irkit.rkernels.binding.panels import pack_panel
 from irkit.rkernels.families.product import cut_one
 from irkit.rkernels.family import Family, leading_parts, of_floats
-from irkit.rkernels.work import TYPICAL_ROWS
 
 
 def rows_in_place(product: Product) -> MatrixInMemory | None:
     """How B's columns, whose terms lie side by side, lie in memory; None where they are to be copied."""
-    # Of a batch one step is as far as if its length were known.
-    sizes = tuple(TYPICAL_ROWS if size == DYNAMIC else size for size in product.sizes)
-    product = replace(product, sizes=sizes)
     run, found = run_of_b(product), windows(product)
     if run is None or found is None or not run.by_k:
         return None
